@@ -15,6 +15,7 @@ from ledgermq_spark.laws import (
     topics,
     transfers,
 )
+from ledgermq_spark.laws.deduplication import once
 from ledgermq_spark.laws.law import Law
 from ledgermq_spark.laws.limits import quotas, redelivery
 from ledgermq_spark.laws.order import order_law
@@ -40,4 +41,5 @@ LAWS: Final[tuple[Law, ...]] = (
     conservation.LAW,
     segments.LAW,
     taken.LAW,
+    once.LAW,
 )

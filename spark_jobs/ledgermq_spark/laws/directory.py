@@ -169,6 +169,8 @@ GIVEN: Final = {
     "messages_max": ("BIGINT", "0"),
     "bytes_max": ("BIGINT", "0"),
     "blocking_send_policy": ("STRING", "'FIFO'"),
+    "deduplication_window_ms": ("BIGINT", "0"),
+    "deduplication_ids_max": ("BIGINT", "0"),
 }
 # Those that operations give in fields of their own.
 FIELDS: Final = {

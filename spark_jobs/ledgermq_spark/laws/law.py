@@ -15,6 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgermq_spark.laws import consumers, directory, entry_frames, session_frames
+from ledgermq_spark.laws.deduplication import id_frames
 from ledgermq_spark.laws.limits import message_frames, room_frames
 from ledgermq_spark.laws.order import judging, store_events
 from ledgermq_spark.laws.refusals import refusal_frames, text_checks
@@ -183,7 +184,8 @@ SELECT moves.* FROM {moves} AS moves LEFT JOIN {since} AS begin USING (queue_man
 WHERE moves.position > coalesce(begin.position, -1)
 """
 # Operations that took their number in their session, with their reply: the first at each number
-# that was not turned away. What waited was answered later; `reply` is null while it waits.
+# that was not turned away. What waited was answered later; `reply` is null while it waits. A put
+# `has_vanished` if it says that it was put before; law Q asks whether it was.
 APPLIED = """
 WITH
 turned AS (
@@ -200,14 +202,16 @@ fresh AS (
 ),
 answered AS (
     SELECT queue_manager, session, session_sequence,
-        min_by(struct(position, index, kind, number, runs), (position, index)) AS reply
+        min_by(struct(position, index, kind, number, count, runs), (position, index)) AS reply
     FROM {outcomes}
         LEFT ANTI JOIN turned USING (queue_manager, session, session_sequence, position)
     WHERE session_sequence > 0
     GROUP BY ALL
 )
 SELECT operation.*, reply.position AS replied_at, reply.index AS reply_index, reply.kind AS reply,
-    reply.number AS reply_number, reply.runs AS reply_runs
+    reply.number AS reply_number, reply.count AS reply_count, reply.runs AS reply_runs,
+    coalesce(deduplication_id IS NOT NULL AND reply.kind = 'Enqueued' AND reply.count = 0, FALSE)
+        AS has_vanished
 FROM fresh
 JOIN {operations} AS operation USING (queue_manager, session, session_sequence, position)
 LEFT JOIN answered USING (queue_manager, session, session_sequence)
@@ -269,6 +273,7 @@ for frames in (
     relocations.FRAMES,
     session_frames.FRAMES,
     source_frames.FRAMES,
+    id_frames.FRAMES,
     entry_frames.FRAMES,
     refusal_frames.FRAMES,
     directory.FRAMES,

@@ -12,6 +12,7 @@ due AS (
         session, reply, reply_number + put_index AS due_sequence
     FROM {applied} LATERAL VIEW posexplode(message_ids) AS put_index, message_id
     WHERE kind = 'Put' AND reply IN ('Accepted', 'Enqueued')
+        AND NOT has_vanished
 ),
 come AS (
     SELECT queue_manager, position, put_position, put_index, destination AS target, session, store,

@@ -88,6 +88,10 @@ def origin_text(origin: Mapping[str, Any] | None) -> str | None:
 UNIT_LIMITS: Final = ("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms")
 
 
+# Settings of queues and topics that operations give in fields of their own.
+DEDUPLICATION: Final = ("deduplication_window_ms", "deduplication_ids_max")
+
+
 def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
     """The settings that an operation gives, as JSON, and a maximum lifetime.
 
@@ -108,10 +112,11 @@ def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
         return (_compact(given | {"kind": type(operation).__name__}), None)
     if isinstance(operation, Relocate):
         return (_compact(_relocated(operation)), None)
-    told = getattr(operation, "settings", None)
-    if told is None:
-        return (None, None)
-    return (_compact({name: value for name, value in told.items() if value is not None}), None)
+    told = dict(getattr(operation, "settings", None) or {})
+    if isinstance(operation, op.CreateQueue | op.AlterQueue | op.CreateTopic | op.AlterTopic):
+        told |= {name: getattr(operation, name) for name in DEDUPLICATION}
+    given = {name: value for name, value in told.items() if value is not None}
+    return (_compact(given) if given else None, None)
 
 
 def _relocated(operation: Relocate) -> dict[str, Any]:

@@ -89,6 +89,7 @@ OPERATION_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
     ("source_partition", LONG),
     ("source_first", LONG),
     ("source_last", LONG),
+    ("deduplication_id", TEXT),
 )
 
 _ARROW: dict[t.DataType, pa.DataType] = {
@@ -160,15 +161,16 @@ def operation_row(
     `automatic_creation` of an AlterQueueManager. `target` is a destination, or the bare name where
     only queues are meant. `settings` are those given, as JSON. `headers` is null where no message
     of a Put has one. `grouped` says that the operation has to do with groups, get options or group
-    affinity. `redelivery_delay_ms` is that of an Open or OpenConsumer. The last four columns are
-    the source of a Put.
+    affinity. `redelivery_delay_ms` is that of an Open or OpenConsumer. The last columns are the
+    source and the deduplication id of a Put.
     """
     head = _first_columns(operation, position, append_time_us, trusted)
     handed = getattr(operation, "handed_through", None)
     selection = _selection(operation)
     late = getattr(operation, "redelivery_delay_ms", None)
     beside = (*grouping(operation), *settings_columns(operation), late)
-    return (*head, *selection, handed, *beside, *_source(operation))
+    name = getattr(operation, "deduplication_id", None)
+    return (*head, *selection, handed, *beside, *_source(operation), name)
 
 
 def _first_columns(

@@ -39,7 +39,16 @@ STATES: Final = {
     "published": ("published", "published"),
 }
 BACK: Final = {"returned", "blocked"}
-LOST: Final = {"expired", "moved", "parked", "dropped", "removed", "purged", "rolled back"}
+LOST: Final = {
+    "vanished",
+    "expired",
+    "moved",
+    "parked",
+    "dropped",
+    "removed",
+    "purged",
+    "rolled back",
+}
 KINDS: Final = (
     ("back", "came back or had to wait"),
     ("done", "consumed"),

@@ -14,6 +14,7 @@ from ledgermq_spark.tables.events import (
     PUTS,
     UNIT_MOVES,
     UNITS,
+    VANISHED,
 )
 
 # One row for each stay of a message in a queue, topic or subscription.
@@ -33,7 +34,7 @@ SELECT queue_manager, kind, destination, subscription, store, sequence, put_posi
     max_by(backouts, (position, step)) AS backouts,
     max_by(uncounted, (position, step)) AS uncounted_backouts,
     count_if(after IN {IN_FLIGHT}) AS deliveries
-FROM {{events}} WHERE event <> 'blocked'
+FROM {{events}} WHERE event NOT IN ('blocked', 'vanished')
 GROUP BY ALL
 """
 # The oldest message of each store is one that none older than itself outlives; from when on.
@@ -78,6 +79,7 @@ WINDOW so_far AS (
 DERIVED: Final = {
     "puts": PUTS,
     "blocked": BLOCKED,
+    "vanished": VANISHED,
     "unit_moves": UNIT_MOVES,
     "unit_ends": UNITS,
     "events": MESSAGE_EVENTS,

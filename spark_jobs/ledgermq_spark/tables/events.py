@@ -30,6 +30,19 @@ FROM {applied} JOIN {clock} USING (queue_manager, position)
     LATERAL VIEW posexplode(message_ids) AS put_index, message_id
 WHERE kind = 'Put' AND (replied_at IS NULL OR replied_at > position)
 """
+# Puts that were put before under their deduplication ids: each message of them, where it vanished.
+VANISHED = """
+SELECT queue_manager, position, time_us, destination, put_position, put_index, session,
+    session_sequence, reason
+FROM (
+    SELECT queue_manager, replied_at AS position, target AS destination, position AS put_position,
+        message_ids, session, session_sequence, concat(
+            'it was put before under its deduplication id ', deduplication_id, ', as number ',
+            reply_number) AS reason
+    FROM {applied} WHERE has_vanished
+) JOIN {clock} USING (queue_manager, position)
+    LATERAL VIEW posexplode(message_ids) AS put_index, message_id
+"""
 IN_FLIGHT = "('unacknowledged', 'uncommitted get')"
 EVENT = f"""
 CASE
@@ -198,4 +211,11 @@ SELECT queue_manager, position, -1, time_us, 'blocked', 'there is no room for it
     NULL, NULL, NULL, 0, 0, 'Put', NULL, NULL, NULL, message_id, priority, persistent,
     content_bytes, group_id, group_sequence, correlation_id, properties
 FROM {{blocked}} JOIN {{puts}} USING (queue_manager, put_position, put_index)
+UNION ALL
+SELECT queue_manager, position, -1, time_us, 'vanished', reason,
+    IF(destination LIKE 'topic:%', 'topic', 'queue'), destination, NULL, NULL, NULL, NULL,
+    put_position, put_index, 'new', 'gone', session, NULL, NULL, NULL, NULL, 0, 0, 'Put',
+    session_sequence, NULL, NULL, message_id, priority, persistent, content_bytes, group_id,
+    group_sequence, correlation_id, properties
+FROM {{vanished}} JOIN {{puts}} USING (queue_manager, put_position, put_index)
 """

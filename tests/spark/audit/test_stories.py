@@ -14,6 +14,7 @@ from support.brokers.log_writer import Script
 from support.planted.group_planting import clashes
 from support.random_logs.random_doubts import RandomDoubts, SegmentDoubts
 from support.random_logs.random_endings import RandomEndings
+from support.random_logs.random_ids import RandomIds
 from support.random_logs.random_lifetimes import RandomLifetimes
 from support.random_logs.random_log import RandomLog
 from support.random_logs.random_sources import RandomSources
@@ -61,6 +62,7 @@ def random_logs():
         yield f"random {seed} modes {place}", log.grow(170)
     yield "random lifetimes", RandomLifetimes(Script(random=random.Random(9))).grow(260)
     yield "random sources", RandomSources(Script(random=random.Random(5))).grow(200)
+    yield "random ids", RandomIds(Script(random=random.Random(6))).grow(200)
     yield "random doubts", RandomDoubts(Script(random=random.Random(4))).grow(120)
     yield "random segments in doubt", SegmentDoubts(Script(random=random.Random(22))).grow(200)
 

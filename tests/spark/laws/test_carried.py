@@ -9,6 +9,7 @@ from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.laws.law import RAW
 from support.audits.stretches import Stretches
 from support.brokers.log_writer import Script
+from support.random_logs.random_ids import RandomIds
 from support.random_logs.random_log import RandomLog
 from support.random_logs.random_sources import RandomSources
 
@@ -65,6 +66,9 @@ def facts(spark):
         stretches.cut(f"random {seed}", script.entries, cuts(LENGTH, seed))
     sources = RandomSources(Script(random=random.Random(8))).grow(LENGTH)
     stretches.cut("random sources", sources.entries, cuts(LENGTH, 8))
+    for seed in range(3):
+        ids = RandomIds(Script(random=random.Random(seed))).grow(LENGTH)
+        stretches.cut(f"random ids {seed}", ids.entries, cuts(LENGTH, seed))
     for rounds in ROUNDS:
         entries, end = routine(rounds)
         stretches.cut(f"routine {rounds}", entries, [end, end + 1])

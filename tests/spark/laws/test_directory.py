@@ -75,7 +75,13 @@ def settings_of(kind, store):
     """The settings of a queue, topic or subscription by name, as the fold has them."""
     affinity = kind == "queue" and store.affinity is not None
     fields = {name: getattr(store, name) for name in FIELDS if name != "group_affinity"}
-    return asdict(store.settings) | fields | {"group_affinity": affinity}
+    # Subscriptions have those of their topic, which remembers for all of them.
+    remembers = getattr(store, "topic", store).deduplication
+    window = {
+        "deduplication_window_ms": remembers.window_ms if remembers else 0,
+        "deduplication_ids_max": remembers.ids_max if remembers else 0,
+    }
+    return asdict(store.settings) | fields | {"group_affinity": affinity} | window
 
 
 def standing_in(state):

@@ -76,6 +76,11 @@ def small_log() -> Script:
         part = {"name": "kafka/orders", "partition": 0, "first": position, "last": position}
         message = script.message(str(position), 4)
         getter.send(op.Put, destination="queue:dead", messages=[message], source=part)
+    window = {"deduplication_window_ms": 60_000, "deduplication_ids_max": 9}
+    getter.send(op.CreateQueue, queue="once", **window)
+    for name in "xxy":
+        message = script.message(name, 4)
+        getter.send(op.Put, destination="queue:once", messages=[message], deduplication_id=name)
     getter.close()
     return script
 
@@ -158,6 +163,14 @@ TAMPERED = {
     "a part of a source that was left out": (
         "P",
         other("operations", {"kind": "Put", "source_first": 1}, source_first=2),
+    ),
+    "a put of an id that was remembered": (
+        "Q",
+        other("operations", {"deduplication_id": "y"}, deduplication_id="x"),
+    ),
+    "a put that vanished for another one": (
+        "Q",
+        other("outcomes", {"kind": "Enqueued", "count": 0}, number=7),
     ),
     "more than all queues may hold": (
         "K",

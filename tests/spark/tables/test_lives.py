@@ -48,6 +48,17 @@ def timed_out():
     return script
 
 
+def put_twice():
+    """Return a log in which a put comes twice."""
+    script = Script()
+    session = script.session()
+    session.send(op.CreateQueue, queue="q", deduplication_window_ms=9_000, deduplication_ids_max=9)
+    for text in ("first", "second"):
+        messages = [script.message(text)]
+        session.send(op.Put, destination="queue:q", messages=messages, deduplication_id="x")
+    return script
+
+
 @pytest.fixture(scope="module")
 def lives(spark):
     """Return the life of a message of each story, by a name of ours."""
@@ -59,6 +70,8 @@ def lives(spark):
 
     script = timed_out()
     ask("timed out", script, slow=put_of(script, "queue:q"))
+    script = put_twice()
+    ask("twice", script, once=put_of(script, "queue:q"), twice=put_of(script, "queue:q", 1))
     script, message_id = born_late()
     ask("late", script, late=message_id)
     script = endings.told()[0]
@@ -107,6 +120,15 @@ def test_the_life_of_a_message_says_that_a_unit_of_work_was_out_of_time(lives):
     """Not that its session rolled back, though it did so at the same entry."""
     (returned,) = [one.reason for one in lives["slow"].steps if one.what == "returned"]
     assert returned.startswith("queue q: a time limit of its unit of work was over, delivery 1")
+
+
+def test_the_life_of_a_message_that_was_put_before_says_so(lives):
+    """It was nowhere; the one that is there knows nothing of it."""
+    assert whats(lives["once"]) == ["put"]
+    (vanished,) = lives["twice"].steps
+    assert vanished.what == "vanished"
+    told = "queue q: it was put before under its deduplication id x, as number 0"
+    assert vanished.reason.startswith(told)
 
 
 def test_the_life_of_a_message_that_was_purged_unborn_tells_no_birth(lives):

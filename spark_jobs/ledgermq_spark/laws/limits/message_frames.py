@@ -19,7 +19,7 @@ WITH sent AS (
         headers[put_index] AS header, time_us
     FROM {{applied}} JOIN {{clock}} USING (queue_manager, position)
         LATERAL VIEW posexplode(message_ids) AS put_index, message_id
-    WHERE kind = 'Put' AND NOT reply <=> 'Refused'
+    WHERE kind = 'Put' AND NOT reply <=> 'Refused' AND NOT has_vanished
 ),
 asked AS (
     SELECT sent.*,

@@ -7,6 +7,7 @@ from typing import Final
 from ledgermq.protocol.limits import (
     CONTENT_BYTES_MAX,
     CREDIT_MAX,
+    DEDUPLICATION_IDS_MAX,
     DESCRIPTION_CHARACTERS_MAX,
     QUOTA_MAX,
     TIMING_MS_MAX,
@@ -25,6 +26,21 @@ def _target_refusal(target: str, place: str) -> str:
     WHEN {target} <> '' AND NOT {is_destination(target)} THEN 'destination-invalid'
     WHEN {target} <> '' AND {name_in(target)} LIKE 'temporary/%' THEN 'setting-invalid'
     WHEN {target} <> '' AND {place} IS NULL THEN 'destination-unknown'"""
+
+
+def _window_is_wrong() -> str:
+    """Whether window and number of ids are out of range, or one of them would be 0 alone."""
+    given = [
+        f"CAST(get_json_object(one.settings, '$.{name}') AS BIGINT)"
+        for name in ("deduplication_window_ms", "deduplication_ids_max")
+    ]
+    window_ms = f"coalesce({given[0]}, was.deduplication_window_ms, 0)"
+    ids_max = f"coalesce({given[1]}, was.deduplication_ids_max, 0)"
+    return (
+        f"{window_ms} NOT BETWEEN 0 AND {TIMING_MS_MAX}"
+        f" OR {ids_max} NOT BETWEEN 0 AND {DEDUPLICATION_IDS_MAX}"
+        f" OR ({window_ms} = 0) <> ({ids_max} = 0)"
+    )
 
 
 # What is to be made, altered or deleted, with the one that is there; what ends with its entry is
@@ -59,10 +75,10 @@ SELECT one.queue_manager, one.position, FALSE AS late, CASE
         THEN IF(one.kind = 'CreateQueue', 'queue-exists', 'topic-exists')
     WHEN one.kind LIKE 'Alter%' AND one.store IS NULL
         THEN IF(one.kind = 'AlterQueue', 'queue-unknown', 'topic-unknown')
-    WHEN length(description) > {DESCRIPTION_CHARACTERS_MAX}
-        OR message_bytes_max NOT BETWEEN 0 AND {CONTENT_BYTES_MAX}
-        OR unacknowledged_max NOT BETWEEN 0 AND {CREDIT_MAX}
-        OR settings_are_wrong(settings) THEN 'setting-invalid'
+    WHEN length(one.description) > {DESCRIPTION_CHARACTERS_MAX}
+        OR one.message_bytes_max NOT BETWEEN 0 AND {CONTENT_BYTES_MAX}
+        OR one.unacknowledged_max NOT BETWEEN 0 AND {CREDIT_MAX}
+        OR settings_are_wrong(one.settings) OR {_window_is_wrong()} THEN 'setting-invalid'
     {_target_refusal("expiry_target", "expiry.store")}
     {_target_refusal("error_target", "error.store")}
     END AS due
@@ -73,6 +89,9 @@ LEFT JOIN places AS expiry ON expiry.queue_manager = one.queue_manager
 LEFT JOIN places AS error ON error.queue_manager = one.queue_manager
     AND error.destination = error_target
     AND {stands("error.made_at", "error.gone_at", "one.position")}
+LEFT JOIN {{destination_settings}} AS was ON was.queue_manager = one.queue_manager
+    AND was.store = one.store AND was.from_position < one.position
+    AND (was.until_position IS NULL OR was.until_position >= one.position)
 """
 DELETING: Final = f"""
 WITH

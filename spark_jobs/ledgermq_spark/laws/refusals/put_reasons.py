@@ -12,6 +12,7 @@ from ledgermq.protocol.limits import (
     BLOCKED_MESSAGES_MAX,
     BLOCKED_PUTS_MAX,
     CONTENT_BYTES_MAX,
+    DEDUPLICATION_ID_CHARACTERS_MAX,
     HEADER_BYTES_MAX,
     PRIORITY_MAX,
     PUT_MESSAGES_MAX,
@@ -41,7 +42,8 @@ asked AS (
         coalesce(place.messages_max, 0) AS messages_max, coalesce(place.bytes_max, 0) AS bytes_max,
         manager.automatic_creation, manager.segment_bytes, manager.segments_max,
         manager.messages_max AS all_messages_max, manager.bytes_max AS all_bytes_max,
-        taken_before, sources_before
+        taken_before, sources_before, first_sequence,
+        coalesce(place.deduplication_ids_max, 0) > 0 AS looks_for_ids
     FROM {{conduct}} AS one JOIN {{units}} USING (queue_manager, session, position)
     JOIN {{manager_settings}} AS manager ON manager.queue_manager = one.queue_manager
         AND {stands("manager.from_position", "manager.until_position", "one.position")}
@@ -51,6 +53,10 @@ asked AS (
     LEFT JOIN (
         SELECT queue_manager, position, taken_before, sources_before FROM {{put_parts}}
     ) AS part ON part.queue_manager = one.queue_manager AND part.position = one.position
+    LEFT JOIN (
+        SELECT queue_manager, position, first_sequence FROM {{known_ids}}
+        WHERE kind = 'Put' AND NOT late
+    ) AS id ON id.queue_manager = one.queue_manager AND id.position = one.position
     WHERE one.kind = 'Put'
 )
 SELECT queue_manager, position, late, CASE
@@ -72,6 +78,10 @@ SELECT queue_manager, position, late, CASE
         THEN 'sources-full'
     WHEN source_first <= taken_before THEN 'source-taken'
     WHEN source_first > {LAST} + 1 THEN 'source-gap'
+    WHEN length(deduplication_id) NOT BETWEEN 1 AND {DEDUPLICATION_ID_CHARACTERS_MAX}
+        THEN 'deduplication-invalid'
+    WHEN deduplication_id IS NOT NULL AND NOT looks_for_ids THEN 'deduplication-off'
+    WHEN mode <> 'TRANSACTED' AND first_sequence IS NOT NULL THEN NULL
     WHEN puts_disabled THEN 'puts-disabled'
     WHEN count NOT BETWEEN 1 AND {PUT_MESSAGES_MAX}
         OR NOT forall(priorities, one -> one BETWEEN 0 AND {PRIORITY_MAX})

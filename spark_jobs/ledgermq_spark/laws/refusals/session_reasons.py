@@ -60,6 +60,16 @@ crossing AS (
     FROM (SELECT * FROM asked WHERE kind = 'CloseConsumer' AND NOT is_consumer_open)
         JOIN held USING (queue_manager, session, consumer)
     WHERE delivered_at <= position AND (left_at IS NULL OR left_at >= position)
+),
+twice AS (
+    SELECT queue_manager, session, position, late, bool_or(is_known OR puts > 1) AS comes_twice
+    FROM (
+        SELECT queue_manager, session, position, late, store, deduplication_id,
+            count_if(is_looked_for) AS puts, bool_or(first_sequence IS NOT NULL) AS is_known
+        FROM {known_ids} WHERE kind = 'Commit'
+        GROUP BY ALL
+    )
+    GROUP BY queue_manager, session, position, late
 )
 SELECT queue_manager, position, late, CASE
     WHEN kind IN ('Acknowledge', 'Recover') AND mode = 'TRANSACTED' THEN 'transacted'
@@ -71,6 +81,7 @@ SELECT queue_manager, position, late, CASE
     WHEN kind = 'Commit' AND late AND is_either AND first_reason = 'puts-mismatch'
         THEN first_reason
     WHEN kind = 'Commit' AND number <> open_puts THEN 'puts-mismatch'
+    WHEN kind = 'Commit' AND coalesce(comes_twice, FALSE) THEN 'duplicate-put'
     WHEN kind = 'Rollback' AND unit_ended_by IS NOT NULL THEN NULL
     WHEN kind = 'GiveBack' AND NOT is_consumer_open THEN 'consumer-unknown'
     WHEN kind = 'CloseConsumer' AND NOT is_consumer_open AND NOT coalesce(holds_some, FALSE)
@@ -81,6 +92,7 @@ SELECT queue_manager, position, late, CASE
     WHEN kind IN ('Acknowledge', 'Commit') AND told_reason = 'out-of-turn' THEN told_reason
     END AS due
 FROM asked LEFT JOIN crossing USING (queue_manager, session, position)
+LEFT JOIN twice USING (queue_manager, session, position, late)
 LEFT JOIN (
     SELECT queue_manager, session, position AS judged_at, is_ended, is_either FROM {ended_units}
 ) USING (queue_manager, session, judged_at)

@@ -19,7 +19,7 @@ from ledgermq.protocol.limits import (
 from ledgermq.protocol.settings import DEFAULTS, changed, wrong_in
 from ledgermq.selector import SelectorError, parse_selector
 from ledgermq_spark.journal.backups import Backups
-from ledgermq_spark.log.headers import without_group
+from ledgermq_spark.log.headers import DEDUPLICATION, without_group
 from ledgermq_spark.log.matching import Selected, matches
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ _parsed = lru_cache(maxsize=1024)(parse_selector)
 
 def settings_are_wrong(text: str | None) -> bool:
     """Whether a setting that is given is out of range; the others were checked when given."""
-    return wrong_in(changed(DEFAULTS, json.loads(text or "{}"))) is not None
+    told = json.loads(text or "{}")
+    given = {name: value for name, value in told.items() if name not in DEDUPLICATION}
+    return wrong_in(changed(DEFAULTS, given)) is not None
 
 
 def kind_of_options(text: str | None) -> str:

@@ -70,8 +70,9 @@ GROUP BY queue_manager, session
 UNION
 SELECT queue_manager, session, delivery FROM {last_handed} WHERE delivery > 0
 """
-# Messages whose lives are carried, wherever they are: what is somewhere, and what numbers go on
-# from; open puts that vanished count in their unit of work until it ends.
+# Messages whose lives are carried, wherever they are: what is somewhere, what numbers go on from,
+# and the first of each put whose deduplication id is remembered; open puts that vanished
+# count in their unit of work until it ends.
 CARRIED_PUTS: Final = """
 SELECT queue_manager, put_position, put_index FROM {last_moves} WHERE state <> 'gone'
 UNION
@@ -82,6 +83,8 @@ SELECT queue_manager, put.put_position, put.put_index FROM (
     WHERE sequence >= 0
     GROUP BY queue_manager, store, kind
 )
+UNION
+SELECT queue_manager, put_position, 0 FROM {remembered_puts}
 UNION
 SELECT queue_manager, put_position, put_index
 FROM {moves} LEFT SEMI JOIN {last_deliveries} USING (queue_manager, session, delivery)

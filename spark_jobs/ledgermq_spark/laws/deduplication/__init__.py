@@ -1,0 +1,1 @@
+"""Puts that come twice: what destinations remember of deduplication ids."""
