@@ -74,6 +74,7 @@ def test_headers_that_do_not_go_with_the_messages_are_unreadable():
             "messages": put_of(None, None).messages,
             "headers": [NO_HEADER],
             "source": None,
+            "deduplication_id": None,
         },
     )
     found = decode_operation(torn)
