@@ -33,6 +33,7 @@ BY_MANAGER = {
     *(
         "frame disorder",
         "frame stores_left",
+        "frame remembered_puts",
         "frame room",
         "frame stays",
         "law G",
