@@ -202,14 +202,17 @@ fresh AS (
 ),
 answered AS (
     SELECT queue_manager, session, session_sequence,
-        min_by(struct(position, index, kind, number, count, runs), (position, index)) AS reply
+        min_by(struct(position, index, kind, reason, number, count, runs), (position, index))
+            AS reply
     FROM {outcomes}
-        LEFT ANTI JOIN turned USING (queue_manager, session, session_sequence, position)
-    WHERE session_sequence > 0
+    -- Not all at the entry that was turned away: what waited may have been answered there.
+    WHERE session_sequence > 0 AND NOT (kind = 'Refused' AND reason IN (
+        'session-unknown', 'session-sequence-gap', 'session-window-full', 'reply-forgotten'))
     GROUP BY ALL
 )
 SELECT operation.*, reply.position AS replied_at, reply.index AS reply_index, reply.kind AS reply,
     reply.number AS reply_number, reply.count AS reply_count, reply.runs AS reply_runs,
+    IF(reply.kind = 'Refused', reply.reason, NULL) AS reply_reason,
     coalesce(deduplication_id IS NOT NULL AND reply.kind = 'Enqueued' AND reply.count = 0, FALSE)
         AS has_vanished
 FROM fresh

@@ -66,10 +66,9 @@ answers AS (
     GROUP BY ALL
 ),
 first AS (
-    SELECT queue_manager, session, session_sequence, one.position AS first_at, replied_at,
-        told_reason AS first_reason
-    FROM {{applied}} AS one LEFT JOIN answers USING (queue_manager, session, session_sequence)
-    WHERE replied_at IS NULL OR replied_at = answers.position
+    SELECT queue_manager, session, session_sequence, position AS first_at, replied_at,
+        reply_reason AS first_reason
+    FROM {{applied}}
 ),
 asked AS (
     SELECT operation.*, told_index, told, told_reason, told_number,

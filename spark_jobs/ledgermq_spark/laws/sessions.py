@@ -46,11 +46,11 @@ told AS (
     FROM {outcomes} WHERE session_sequence > 0
 ),
 acted AS (
-    SELECT queue_manager, session, session_sequence, applied.position, replied_at,
+    SELECT queue_manager, session, session_sequence, applied.position, replied_at, reply_index,
         told.reply AS due
     FROM {applied} AS applied
     LEFT JOIN told USING (queue_manager, session, session_sequence)
-    WHERE told.position <=> replied_at
+    WHERE told.position <=> replied_at AND told.index <=> reply_index
 ),
 sent AS (
     SELECT queue_manager, session, session_sequence, position, least(answered_through,
@@ -65,18 +65,27 @@ known AS (
         PARTITION BY queue_manager, session ORDER BY position) AS answered_through
     FROM sent
 ),
+-- What waited may have been answered at the entry that sends it again, before that.
+later AS (
+    SELECT * FROM told LEFT ANTI JOIN (
+        SELECT queue_manager, session, session_sequence, replied_at AS position,
+            reply_index AS index
+        FROM acted
+    ) USING (queue_manager, session, session_sequence, position, index)
+),
 compared AS (
-    SELECT queue_manager, position, session, told.reply, CASE
-        WHEN coalesce(replied_at >= known.position, TRUE) THEN 'nothing'
+    SELECT queue_manager, position, session, later.reply, CASE
+        WHEN coalesce(replied_at > known.position, TRUE) THEN 'nothing'
+        WHEN replied_at = known.position AND later.reply IS NULL THEN 'nothing'
         WHEN session_sequence <= answered_through THEN 'Refused reply-forgotten 0'
         ELSE due END AS due
     FROM known
-    JOIN (SELECT queue_manager, session, session_sequence, replied_at, due FROM acted) AS acted
+    JOIN (SELECT * EXCEPT (position) FROM acted) AS acted
         USING (queue_manager, session, session_sequence)
     LEFT ANTI JOIN (SELECT queue_manager, session, session_sequence, position FROM acted) AS first
         USING (queue_manager, session, session_sequence, position)
-    LEFT JOIN told USING (queue_manager, session, session_sequence, position)
-    WHERE NOT coalesce(told.is_turned_away, FALSE)
+    LEFT JOIN later USING (queue_manager, session, session_sequence, position)
+    WHERE NOT coalesce(later.is_turned_away, FALSE)
 )
 SELECT queue_manager, position, -1 AS store, -1 AS sequence, session,
     'what was sent again was answered otherwise' AS summary,
