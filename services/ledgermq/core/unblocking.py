@@ -17,13 +17,22 @@ from ledgermq.core.puts.quotas import (
     check_transaction_size,
     fits,
     held_by_all,
+    hold_up,
     larger_than_whole,
+    resume,
     used_up_quota,
 )
 from ledgermq.core.sessions.sessions import commit
 from ledgermq.core.state.group import AWAY, MEMBER
 from ledgermq.core.state.manager import QueueManager
-from ledgermq.core.state.records import BlockedPut, GroupedMessage, Message, Queue, Session
+from ledgermq.core.state.records import (
+    BlockedPut,
+    GroupedMessage,
+    Message,
+    Queue,
+    ResumeMark,
+    Session,
+)
 from ledgermq.protocol.operations import Group
 from ledgermq.protocol.outcomes import Reply
 from ledgermq.protocol.reasons import Reason, Refusal
@@ -46,6 +55,7 @@ def unblock(entry: Entry) -> None:
             retire(entry)
         expire_due(entry)
         state.storage.clean()
+        resume(state, [find_destination(state, one) for one in state.blocked_at])
         if state.standstill is not None and state.standstill == _waited_for(state):
             return
         if not _round(entry):
@@ -63,14 +73,25 @@ def _waited_for(state: QueueManager) -> tuple[object, ...] | None:
         state.automatic_creation,
         state.messages_max,
         state.bytes_max,
+        _told(state.resume_mark),
         held_by_all(state) if has_quota else None,
         *(
             None
             if one is None
-            else (one.created_position, one.held_messages, one.held_bytes, one.settings)
+            else (
+                one.created_position,
+                one.held_messages,
+                one.held_bytes,
+                one.settings,
+                _told(one.resume_mark),
+            )
             for one in found
         ),
     )
+
+
+def _told(mark: ResumeMark | None) -> tuple[int, int, bool] | None:
+    return None if mark is None else (mark.messages, mark.bytes, mark.holds_up)
 
 
 def _round(entry: Entry) -> bool:
@@ -119,6 +140,7 @@ def _try(
     if (destination if is_fifo else (destination, put.session.handle)) in standing:
         return None
     if not fits(state, queue, put.messages, put.size_bytes):
+        hold_up(state, queue, len(put.messages), put.size_bytes)
         return None
     return _put_now(entry, put, queue)
 

@@ -275,6 +275,8 @@ class CreateQueue(SessionOperation):
     settings: dict[str, Any] | None = None
     deduplication_window_ms: int = 0
     deduplication_ids_max: int = 0
+    messages_resume: int = 0
+    bytes_resume: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,6 +292,8 @@ class AlterQueue(SessionOperation):
     settings: dict[str, Any] | None = None
     deduplication_window_ms: int | None = None
     deduplication_ids_max: int | None = None
+    messages_resume: int | None = None
+    bytes_resume: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,6 +315,8 @@ class CreateTopic(SessionOperation):
     unacknowledged_max: int = 0
     deduplication_window_ms: int = 0
     deduplication_ids_max: int = 0
+    messages_resume: int = 0
+    bytes_resume: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,6 +330,8 @@ class AlterTopic(SessionOperation):
     unacknowledged_max: int | None = None
     deduplication_window_ms: int | None = None
     deduplication_ids_max: int | None = None
+    messages_resume: int | None = None
+    bytes_resume: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,6 +371,8 @@ class AlterQueueManager(SessionOperation):
     journal_lifetime_ms: int | None = None
     unit_of_work_time_limit_ms: int | None = None
     unit_of_work_idle_limit_ms: int | None = None
+    messages_resume: int | None = None
+    bytes_resume: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,6 +171,8 @@ GIVEN: Final = {
     "blocking_send_policy": ("STRING", "'FIFO'"),
     "deduplication_window_ms": ("BIGINT", "0"),
     "deduplication_ids_max": ("BIGINT", "0"),
+    "messages_resume": ("BIGINT", "0"),
+    "bytes_resume": ("BIGINT", "0"),
 }
 # Those that operations give in fields of their own.
 FIELDS: Final = {
@@ -185,6 +187,8 @@ MANAGER_GIVEN: Final = {
     "segments_max": ("BIGINT", "0"),
     "messages_max": ("BIGINT", "0"),
     "bytes_max": ("BIGINT", "0"),
+    "messages_resume": ("BIGINT", "0"),
+    "bytes_resume": ("BIGINT", "0"),
     "journaling": ("BOOLEAN", "FALSE"),
     "journal_lifetime_ms": ("BIGINT", "0"),
     "unit_of_work_time_limit_ms": ("BIGINT", "0"),

@@ -89,7 +89,8 @@ UNIT_LIMITS: Final = ("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms"
 
 
 # Settings of queues and topics that operations give in fields of their own.
-DEDUPLICATION: Final = ("deduplication_window_ms", "deduplication_ids_max")
+RESUME_MARKS: Final = ("messages_resume", "bytes_resume")
+OWN_SETTINGS: Final = ("deduplication_window_ms", "deduplication_ids_max", *RESUME_MARKS)
 
 
 def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
@@ -99,7 +100,7 @@ def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
     """
     if isinstance(operation, op.AlterQueueManager):
         storage = ("segment_bytes", "segments_min", "segments_max")
-        quotas = ("messages_max", "bytes_max")
+        quotas = ("messages_max", "bytes_max", *RESUME_MARKS)
         names = (*storage, *quotas, "journaling", "journal_lifetime_ms", *UNIT_LIMITS)
         given = {name: getattr(operation, name) for name in names}
         given = {name: value for name, value in given.items() if value is not None}
@@ -114,7 +115,7 @@ def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
         return (_compact(_relocated(operation)), None)
     told = dict(getattr(operation, "settings", None) or {})
     if isinstance(operation, op.CreateQueue | op.AlterQueue | op.CreateTopic | op.AlterTopic):
-        told |= {name: getattr(operation, name) for name in DEDUPLICATION}
+        told |= {name: getattr(operation, name) for name in OWN_SETTINGS}
     given = {name: value for name, value in told.items() if value is not None}
     return (_compact(given) if given else None, None)
 

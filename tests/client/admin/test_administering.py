@@ -125,6 +125,7 @@ CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
                 (
                     *("automatic_creation", "maximum_lifetime_ms"),
                     *("messages_max", "bytes_max", "journaling", "journal_lifetime_ms"),
+                    *("messages_resume", "bytes_resume"),
                     *("segment_bytes", "segments_min", "segments_max"),
                     *("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms"),
                 )

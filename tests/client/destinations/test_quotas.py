@@ -38,6 +38,26 @@ def test_a_send_beyond_the_quota_of_messages_waits_until_one_is_gone(connection,
         assert not connection.admin.queue_status(named).blocked.puts
 
 
+def test_sends_that_wait_go_on_together_when_the_queue_has_drained_to_its_mark(
+    connection, named, queue
+):
+    """Not one by one as messages leave; a mark above its quota is refused."""
+    with pytest.raises(ledgermq.RefusedError, match="above messages_max"):
+        connection.admin.create_queue(named, messages_max=3, messages_resume=4)
+    connection.admin.create_queue(named, messages_max=3, messages_resume=1)
+    assert connection.admin.queue_status(named).settings["messages_resume"] == 1
+    with connection.session(ack="CLIENT") as session, connection.session() as other:
+        producer, consumer = other.producer(queue), session.consumer(queue)
+        producer.send_many(["0", "1", "2"])
+        waiting = [producer.send_async(body) for body in "34"]
+        assert is_blocked(connection, named, 2)
+        consumer.receive(20).acknowledge()
+        with pytest.raises((NotDone, TimeoutError, ledgermq.TimeoutExceededError)):
+            waiting[0].result(0.2)
+        consumer.receive(20).acknowledge()
+        assert [one.result(20).sequence for one in waiting] == [3, 4]
+
+
 def test_a_send_beyond_the_quota_of_bytes_waits(connection, named, queue):
     """What counts is content and header; a second one fits once the first is gone (INF-04)."""
     connection.admin.create_queue(named, bytes_max=1_500)

@@ -227,6 +227,8 @@ def test_manager_status_counts_what_there_is():
         "automatic_creation": False,
         "maximum_lifetime_ms": 2_592_000_000,
         "messages_max": 0,
+        "messages_resume": 0,
+        "bytes_resume": 0,
         "bytes_max": 0,
         "messages": 0,
         "bytes": 0,

@@ -81,7 +81,12 @@ def settings_of(kind, store):
         "deduplication_window_ms": remembers.window_ms if remembers else 0,
         "deduplication_ids_max": remembers.ids_max if remembers else 0,
     }
-    return asdict(store.settings) | fields | {"group_affinity": affinity} | window
+    mark = getattr(store, "topic", store).resume_mark
+    marks = {
+        "messages_resume": mark.messages if mark else 0,
+        "bytes_resume": mark.bytes if mark else 0,
+    }
+    return asdict(store.settings) | fields | {"group_affinity": affinity} | window | marks
 
 
 def standing_in(state):
@@ -103,6 +108,9 @@ def manager_settings_of(state):
     limits = ("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms")
     told = {name: getattr(state, name) for name in ("messages_max", "bytes_max", *limits)}
     told |= {"automatic_creation": state.automatic_creation}
+    mark = state.resume_mark
+    told |= {"messages_resume": mark.messages if mark else 0}
+    told |= {"bytes_resume": mark.bytes if mark else 0}
     return told | {"maximum_lifetime_ms": state.lifetimes.maximum_ms} | storage_of(state)
 
 

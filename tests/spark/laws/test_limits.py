@@ -66,6 +66,23 @@ def wait_for_room(script, admin):
         where = "queue:full"
         sender.send(op.Put, destination=where, messages=messages, blocking_ms=blocking_ms)
     admin.put("few", "h", "i", "j")
+    marks = {"settings": given_settings({"messages_max": 4}), "messages_resume": 2}
+    admin.send(op.CreateQueue, queue="marked", **marks)
+    admin.put("marked", "k", "l", "m", "n")
+    messages = [script.message("o")]
+    where = "queue:marked"
+    sender.send(op.Put, destination=where, messages=messages, blocking_ms=50_000)
+    drainer = script.session("CLIENT")
+    drainer.consumer("marked", credit=4)
+    drainer.acknowledge(1)
+    drainer.acknowledge(2)
+    # It times out at the entry that sends it again.
+    messages = [script.message("late")]
+    put = {"destination": "queue:full", "messages": messages, "blocking_ms": 1_000}
+    late = script.session()
+    late.send(op.Put, **put)
+    script.wait(2)
+    late.again(op.Put, 1, **put, answered_through=1)
     tick(script, 2)
     admin.consumer("full", 1, credit=1)
     admin.acknowledge(1)
@@ -117,6 +134,12 @@ TAMPERED = {
         {"kind": "Put", "number": 50_000},
         {"target": "queue:few"},
         "passed an earlier one",
+    ),
+    "a put that goes on before the mark": (
+        "operations",
+        {"kind": "CreateQueue", "target": "marked"},
+        {"settings": '{"messages_max":4,"messages_resume":1}'},
+        "drained to the resume mark",
     ),
     "a put that waits for nothing": (
         "operations",

@@ -91,7 +91,18 @@ def substance(state: QueueManager) -> tuple[Any, ...]:
     settings = (root["version"], root["automatic_creation"], root["wait_order"], root["journal"])
     open_ids = [one for one in root["open_ids"] if not one["session_sequence"]]
     destinations = (root["queues"], root["sources"], root["deduplication"], open_ids)
-    return settings, destinations, connections, sessions, root["storage"], list(blocks(state))
+    marks = [
+        {name: one[name] for name in one if name != "holds_up"} for one in root["resume_marks"]
+    ]
+    return (
+        settings,
+        destinations,
+        marks,
+        connections,
+        sessions,
+        root["storage"],
+        list(blocks(state)),
+    )
 
 
 def logged(operation: Operation) -> Operation:

@@ -90,7 +90,7 @@ class QuotaWriter(Writer):
         settings = quotas | {"blocking_send_policy": self.one((None, "FIFO", "PREEMPTIVE"))}
         kind = self.one(("queue", "queue", "queue", "topic", "topic", "manager", "storage", "none"))
         if kind == "manager":
-            self.write(op.AlterQueueManager(**self.common(session), **quotas))
+            self.write(op.AlterQueueManager(**self.common(session), **quotas, **self.marks()))
         elif kind == "storage":
             self.write(op.AlterQueueManager(**self.common(session), **self.draw(manager_settings)))
         elif kind == "none":
@@ -107,11 +107,21 @@ class QuotaWriter(Writer):
         if kind == "topic":
             known = self.model.topic("t") is not None
             topics = op.AlterTopic if known else op.CreateTopic
-            self.write(topics(**common, topic="t", settings=full))
+            self.write(topics(**common, topic="t", settings=full, **self.marks(known)))
             return
         name = self.one(("q", "q", "r"))
-        queues = op.CreateQueue if self.model.queue(name) is None else op.AlterQueue
-        self.write(queues(**common, queue=name, settings=full))
+        known = self.model.queue(name) is not None
+        queues = op.AlterQueue if known else op.CreateQueue
+        self.write(queues(**common, queue=name, settings=full, **self.marks(known)))
+
+    def marks(self, known: bool = True) -> dict[str, int | None]:
+        """Resume marks, most often none or as they were, of what is known."""
+        if not known:
+            return {}
+        return {
+            "messages_resume": self.one((None, None, 0, 1, 2)),
+            "bytes_resume": self.one((None, None, 0, 0, 2)),
+        }
 
     def newcomers(self, session: dict[str, Any]) -> None:
         """Puts to what is not there while there is no room; then room, where more may be made."""
@@ -140,7 +150,8 @@ class QuotaWriter(Writer):
 
     def set_manager_quota(self, session: dict[str, Any], messages_max: int) -> None:
         """A quota of messages of all together, and none of bytes."""
-        quota = {"messages_max": messages_max, "bytes_max": 0}
+        quota = {"messages_max": messages_max, "bytes_max": 0, "bytes_resume": 0}
+        quota["messages_resume"] = self.one((0, 0, min(messages_max, 1)))
         self.write(op.AlterQueueManager(**self.common(session), **quota))
 
     def retry(self, session: dict[str, Any]) -> None:

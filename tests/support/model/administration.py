@@ -22,6 +22,10 @@ RANGES = {
 }
 
 
+def _given(settings: Row | None) -> Row:
+    return {name: value for name, value in (settings or {}).items() if value is not None}
+
+
 class ModelAdministration(ModelTopics):
     """Operations on queues, topics and their settings."""
 
@@ -33,8 +37,11 @@ class ModelAdministration(ModelTopics):
             return "setting-invalid"
         if not 0 <= (entry.unacknowledged_max or 0) <= 1_000_000:
             return "setting-invalid"
-        reason = self.check_window(self.place(destination), entry)
-        return reason or self.check_settings(destination, entry.settings)
+        place = self.place(destination)
+        reason = self.check_window(place, entry)
+        reason = reason or self.check_settings(destination, entry.settings)
+        limits = {**(place["settings"] if place else {}), **_given(entry.settings)}
+        return reason or self.check_marks(place, entry, limits)
 
     def check_settings(self, destination: str, given: Row | None) -> str | None:
         """Why settings cannot be given to a queue or topic."""
@@ -95,6 +102,7 @@ class ModelAdministration(ModelTopics):
             return reason
         topic = self.add_topic(entry.topic)
         self.set_window(topic, entry)
+        self.set_marks(topic, entry)
         self.set_settings(topic, entry.settings)
         topic["description"] = entry.description
         topic["message_bytes_max"] = entry.message_bytes_max
@@ -110,6 +118,7 @@ class ModelAdministration(ModelTopics):
         if reason is not None:
             return reason
         self.set_window(topic, entry)
+        self.set_marks(topic, entry)
         self.set_settings(topic, entry.settings)
         for name in ("description", "message_bytes_max", "unacknowledged_max"):
             if getattr(entry, name) is not None:
@@ -145,6 +154,7 @@ class ModelAdministration(ModelTopics):
             return reason
         queue = self.add_queue(entry.queue)
         self.set_window(queue, entry)
+        self.set_marks(queue, entry)
         self.set_settings(queue, entry.settings)
         queue["description"] = entry.description
         queue["message_bytes_max"] = entry.message_bytes_max
@@ -161,6 +171,7 @@ class ModelAdministration(ModelTopics):
         if reason is not None:
             return reason
         self.set_window(queue, entry)
+        self.set_marks(queue, entry)
         self.set_settings(queue, entry.settings)
         for name in ("description", "message_bytes_max", "gets_disabled", "unacknowledged_max"):
             if getattr(entry, name) is not None:
@@ -203,6 +214,11 @@ class ModelAdministration(ModelTopics):
             return "setting-invalid"
         if self.check_storage_settings(entry) or self.check_journal(entry):
             return "setting-invalid"
+        limits = {"messages_max": self.messages_max, "bytes_max": self.bytes_max}
+        told = {name: getattr(entry, name) for name in limits}
+        if self.check_marks(self.marks, entry, limits | _given(told)):
+            return "setting-invalid"
+        self.set_marks(self.marks, entry)
         self.messages_max = self.messages_max if entry.messages_max is None else entry.messages_max
         self.bytes_max = self.bytes_max if entry.bytes_max is None else entry.bytes_max
         if entry.maximum_lifetime_ms is not None:

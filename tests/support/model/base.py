@@ -8,12 +8,13 @@ from support.model.journal import ModelJournal
 from support.model.moves import SETTINGS
 from support.model.storage import LIVE
 
-__all__ = ["BODY_MAX", "INT_MAX", "LIVE", "WINDOW", "ModelBase"]
+__all__ = ["BODY_MAX", "INT_MAX", "LIVE", "MARKS", "WINDOW", "ModelBase"]
 
 Row = dict[str, Any]
 BODY_MAX = 8 * 1024 * 1024 - 4 * 1024
 INT_MAX = 2147483647
 # How long and how many deduplication ids a queue or topic remembers.
+MARKS = ("messages_resume", "bytes_resume")
 WINDOW = ("deduplication_window_ms", "deduplication_ids_max")
 
 
@@ -30,6 +31,7 @@ class ModelBase(ModelJournal):
         self.automatic_creation = True
         self.maximum_lifetime_ms = 30 * 86_400_000
         self.messages_max = self.bytes_max = 0
+        self.marks = {**dict.fromkeys(MARKS, 0), "holds_up": False}
         self.unit_limits_ms = {"unit_of_work_time_limit_ms": 0, "unit_of_work_idle_limit_ms": 0}
         self.blocked: list[Row] = []
         self.waits = 0
@@ -175,7 +177,8 @@ class ModelBase(ModelJournal):
             "gone": [],
             "parts": [],
             "ids": [],
-            **dict.fromkeys(WINDOW, 0),
+            **dict.fromkeys((*WINDOW, *MARKS), 0),
+            "holds_up": False,
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }
@@ -199,7 +202,8 @@ class ModelBase(ModelJournal):
             "gone": [],
             "parts": [],
             "ids": [],
-            **dict.fromkeys(WINDOW, 0),
+            **dict.fromkeys((*WINDOW, *MARKS), 0),
+            "holds_up": False,
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }

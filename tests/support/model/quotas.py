@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.model.base import LIVE
+from support.model.base import LIVE, MARKS
 from support.model.deduplication import ModelDeduplication
 
 Row = dict[str, Any]
@@ -40,12 +40,64 @@ class ModelQuotas(ModelDeduplication):
 
     def exceeds(self, destination: str, added: list[Row], *, whole: bool) -> bool:
         """Whether messages are too much for a quota; `whole`: even if nothing else were there."""
-        for messages_max, bytes_max, held in self.quotas(destination):
+        for place, (messages_max, bytes_max, held) in self.marked(destination):
+            if place["holds_up"] and not whole:
+                return True
             together = added if whole else [*held, *added]
             size = sum(one["size"] for one in together)
             if 0 < messages_max < len(together) or 0 < bytes_max < size:
                 return True
         return False
+
+    def check_marks(self, place: Row | None, entry: Any, limits: Row) -> str | None:
+        """Why resume marks cannot be as an operation would have them, beside those limits."""
+        for name in MARKS:
+            value = getattr(entry, name)
+            before = place[name] if place else 0
+            limit = limits.get(name.replace("_resume", "_max"), 0)
+            if not 0 <= (value or 0) <= 2**53 or (before if value is None else value) > limit:
+                return "setting-invalid"
+        return None
+
+    def set_marks(self, place: Row, entry: Any) -> None:
+        """Sets the resume marks that are given; without any nothing is held up."""
+        for name in MARKS:
+            if getattr(entry, name) is not None:
+                place[name] = getattr(entry, name)
+        place["holds_up"] = place["holds_up"] and any(place[name] for name in MARKS)
+
+    def marked(self, destination: str) -> list[tuple[Row, tuple[int, int, list[Row]]]]:
+        """The quotas that a put to a destination has to fit, with what holds puts up there."""
+        places = [self.marks]
+        place = self.place(destination)
+        if place is not None:
+            places.append(place)
+        return list(zip(places, self.quotas(destination), strict=True))
+
+    def is_drained(self, place: Row, held: list[Row]) -> bool:
+        """Whether what counts against a quota is no more than its resume marks."""
+        sizes = {"messages_resume": len(held), "bytes_resume": sum(one["size"] for one in held)}
+        return all(not place[name] or size <= place[name] for name, size in sizes.items())
+
+    def hold_up(self, destination: str, added: list[Row]) -> None:
+        """A put waits: quotas with marks hold up puts until they have drained."""
+        for place, (messages_max, bytes_max, held) in self.marked(destination):
+            size = sum(one["size"] for one in (*held, *added))
+            exceeded = 0 < messages_max < len(held) + len(added) or 0 < bytes_max < size
+            if exceeded and any(place[name] for name in MARKS):
+                place["holds_up"] = not self.is_drained(place, held)
+
+    def resume(self) -> None:
+        """Quotas that have drained, or for which nobody waits, hold up nothing."""
+        waited = {one["destination"] for one in self.blocked}
+        for place in (*self.queues, *self.topics):
+            name = place["id"] if place["id"].startswith("topic:") else "queue:" + place["id"]
+            drained = place["holds_up"] and self.is_drained(place, self.held(str(place["id"])))
+            if drained or name not in waited:
+                place["holds_up"] = False
+        everything = [one for each in (*self.queues, *self.topics) for one in self.held(each["id"])]
+        if not self.blocked or self.is_drained(self.marks, everything):
+            self.marks["holds_up"] = False
 
     def stays_behind(self, session: int, destination: str, earlier: list[Row]) -> bool:
         """Whether a put must not pass one of those that wait."""
@@ -83,6 +135,7 @@ class ModelQuotas(ModelDeduplication):
     def block(self, session: Row, entry: Any, added: list[Row]) -> None:
         """A put waits."""
         place = self.place(entry.destination)
+        self.hold_up(entry.destination, added)
         due = max(self.time, self.log_time) + entry.blocking_ms * 1000
         self.blocked.append(
             {
@@ -132,6 +185,7 @@ class ModelQuotas(ModelDeduplication):
     def end_blocked(self, put: Row, answer: Row | str) -> None:
         """A put waits no longer; its commit follows if it waits for nothing else."""
         self.blocked = [one for one in self.blocked if one is not put]
+        self.nobody_waits(put["destination"])
         session = self.session(put["session"])
         assert session is not None
         self.answer_late(session, put["number"], answer)
@@ -141,6 +195,14 @@ class ModelQuotas(ModelDeduplication):
             done = self.do_commit(session, commit)
             self.answer_late(session, commit.session_sequence, done)
 
+    def nobody_waits(self, destination: str) -> None:
+        """Where no put waits any longer nothing is held up."""
+        place = self.place(destination)
+        if place and all(one["destination"] != destination for one in self.blocked):
+            place["holds_up"] = False
+        if not self.blocked:
+            self.marks["holds_up"] = False
+
     def do_commit(self, session: Row, entry: Any) -> Row | str:
         """Puts are numbered, gets consumed."""
         raise NotImplementedError
@@ -149,6 +211,7 @@ class ModelQuotas(ModelDeduplication):
         """What waits in a session is refused."""
         for put in self.blocked_of(session):
             self.blocked = [one for one in self.blocked if one is not put]
+            self.nobody_waits(put["destination"])
             self.answer_late(session, put["number"], "quota-exceeded")
         commit, session["waiting_commit"] = session["waiting_commit"], None
         if commit is not None:
@@ -159,6 +222,7 @@ class ModelQuotas(ModelDeduplication):
         while self.blocked:
             self.retire()
             self.settle()
+            self.resume()
             before = [one["position"] for one in self.blocked]
             self._round()
             if before == [one["position"] for one in self.blocked]:
@@ -188,6 +252,7 @@ class ModelQuotas(ModelDeduplication):
         if self.stays_behind(put["session"], destination, standing):
             return None
         if self.exceeds(destination, added, whole=False) or not self.has_room(added):
+            self.hold_up(destination, added)
             return None
         session = self.session(put["session"])
         assert session is not None

@@ -16,6 +16,7 @@ FAMILIES = (
     fold_faults.CLOCK,
     fold_faults.CONNECTIONS,
     put_faults.QUOTAS,
+    put_faults.RESUME_MARKS,
     put_faults.STORAGE,
     put_faults.RELOCATION,
     put_faults.HANDLING,

@@ -8,11 +8,12 @@ from ledgermq.core import apply as apply_module
 from ledgermq.core import moves, unblocking
 from ledgermq.core.destinations import by_name, numbering, subscriptions
 from ledgermq.core.manual import message_operations, relocation
-from ledgermq.core.puts import blocked, putting
+from ledgermq.core.puts import blocked, putting, quotas
 from ledgermq.core.sessions import sessions
 from ledgermq.core.state.message_states import DELAYED
 from ledgermq.core.state.records import Topic
 from ledgermq.core.state.storage import Segment, Storage
+from support.checkout import SCRIPTS
 from support.generators.generators import Entry
 from support.generators.quota_generators import quota_histories
 from support.generators.relocation_generators import relocation_histories
@@ -92,6 +93,17 @@ QUOTAS = Family(
         Fault("what waits is answered when sent again", apply_module, "is_waiting", does_nothing),
     ),
     drawn(quota_histories()),
+)
+# Scripts show them: random histories seldom drain a quota to its mark while puts wait for it.
+RESUME_MARKS = Family(
+    "resume marks",
+    (
+        Fault("resume marks are passed over", quotas, "_holds_up", does_nothing),
+        Fault("what is held up once is so for long", unblocking, "resume", does_nothing),
+        Fault("what does not fit is not held up again", unblocking, "hold_up", does_nothing),
+        Fault("with nobody waiting it is held up", blocked, "end_holding_up", does_nothing),
+    ),
+    played(lambda: read_scripts((SCRIPTS / "resume_marks.txt").read_text(encoding="utf-8"))),
 )
 STORAGE = Family(
     "storage",

@@ -25,8 +25,9 @@ class RandomQuotas:
         """Gives some of the queues a quota from the beginning."""
         session = self._script.session()
         for queue, policy in zip(QUEUES, (*POLICIES, POLICIES[0]), strict=True):
-            told = {"messages_max": 3, "blocking_send_policy": policy}
-            session.send(op.CreateQueue, queue=queue, settings=given_settings(told))
+            told = given_settings({"messages_max": 3, "blocking_send_policy": policy})
+            mark = self._random.choice((0, 1, 1, 2, 4))
+            session.send(op.CreateQueue, queue=queue, settings=told, messages_resume=mark)
         session.close()
 
     def blocking_ms(self) -> int:
@@ -42,7 +43,8 @@ class RandomQuotas:
         random = self._random
         if random.random() < 0.2:
             most = random.choice((0, 0, 5, 12, -1))
-            session.send(op.AlterQueueManager, messages_max=most, bytes_max=random.choice((0, 900)))
+            quotas = {"messages_max": most, "bytes_max": random.choice((0, 900))}
+            session.send(op.AlterQueueManager, **quotas, messages_resume=random.choice((0, 0, 3)))
             return
         told = {
             "messages_max": random.choice((*QUOTAS, -1)),
@@ -50,7 +52,11 @@ class RandomQuotas:
             "blocking_send_policy": random.choice(POLICIES),
         }
         queue = random.choice(QUEUES)
-        session.send(op.AlterQueue, queue=queue, settings=given_settings(told))
+        marks = {
+            "messages_resume": random.choice((None, 0, 0, 1, 3)),
+            "bytes_resume": random.choice((None, 0, 0, 200)),
+        }
+        session.send(op.AlterQueue, queue=queue, settings=given_settings(told), **marks)
 
     def tick(self, session: ScriptSession, held: list[int], transacted: bool) -> None:
         """Lets blocking times run out."""

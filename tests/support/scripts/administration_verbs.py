@@ -24,7 +24,7 @@ def _create_topic(player: Player, line: Line) -> Operation:
         message_bytes_max=int(line.options.get("max", 0)),
         settings=_settings(line),
         unacknowledged_max=int(line.options.get("unacked_max", 0)),
-        **_deduplication(line, otherwise=0),
+        **_own_fields(line, otherwise=0),
     )
 
 
@@ -37,7 +37,7 @@ def _alter_topic(player: Player, line: Line) -> Operation:
         message_bytes_max=None if most is None else int(most),
         settings=_settings(line),
         unacknowledged_max=None if limit is None else int(limit),
-        **_deduplication(line, otherwise=None),
+        **_own_fields(line, otherwise=None),
     )
 
 
@@ -53,16 +53,19 @@ def _create(player: Player, line: Line) -> Operation:
         description=_description(line) or "",
         message_bytes_max=int(line.options.get("max", 0)),
         unacknowledged_max=int(line.options.get("unacked_max", 0)),
-        **_deduplication(line, otherwise=0),
+        **_own_fields(line, otherwise=0),
         group_affinity=yes(line.options.get("affinity")) or False,
         settings=_settings(line),
     )
 
 
-def _deduplication(line: Line, *, otherwise: int | None) -> dict[str, Any]:
-    """`window=5s ids=3`: how long and how many deduplication ids are remembered."""
+def _own_fields(line: Line, *, otherwise: int | None) -> dict[str, Any]:
+    """`window=5s ids=3`: how long and how many deduplication ids are remembered.
+    `messages_resume=2`, `bytes_resume=9`: marks of quotas.
+    """
     given = line.options
     return {
+        **{name: int(given[name]) if name in given else otherwise for name in MARKS},
         "deduplication_window_ms": _ms(given["window"]) if "window" in given else otherwise,
         "deduplication_ids_max": int(given["ids"]) if "ids" in given else otherwise,
     }
@@ -83,7 +86,7 @@ def _alter(player: Player, line: Line) -> Operation:
         message_bytes_max=None if most is None else int(most),
         gets_disabled=yes(line.options.get("gets_disabled")),
         unacknowledged_max=None if limit is None else int(limit),
-        **_deduplication(line, otherwise=None),
+        **_own_fields(line, otherwise=None),
         group_affinity=yes(line.options.get("affinity")),
         settings=_settings(line),
     )
@@ -125,6 +128,8 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 
 
+# Marks of quotas, by their own names.
+MARKS = ("messages_resume", "bytes_resume")
 # Settings of the storage, by their own names.
 STORAGE = ("segment_bytes", "segments_min", "segments_max")
 
@@ -150,7 +155,7 @@ def _alter_manager(player: Player, line: Line) -> Operation:
         maximum_lifetime_ms=None if lifetime is None else _ms(lifetime),
         **{
             name: int(given[name])
-            for name in (*STORAGE, "messages_max", "bytes_max")
+            for name in (*STORAGE, "messages_max", "bytes_max", *MARKS)
             if name in given
         },
         journaling=yes(given.get("journaling")),

@@ -81,6 +81,14 @@ def _backup_text(target: Target, backup: dict[str, Any] | None) -> str:
     "--bytes-max", type=ANY_NUMBER, help="Most bytes that these messages may have; 0: no quota."
 )
 @click.option(
+    "--messages-resume",
+    type=ANY_NUMBER,
+    help="Sends that wait for --messages-max go on at so many; 0: when there is room.",
+)
+@click.option(
+    "--bytes-resume", type=ANY_NUMBER, help="The same for --bytes-max; 0: when there is room."
+)
+@click.option(
     "--journaling/--no-journaling",
     default=None,
     help="Whether messages put from now on are journaled.",

@@ -239,6 +239,8 @@ class Changes(AdminPart):
         journal_lifetime_ms: int | None = None,
         unit_of_work_time_limit_ms: int | None = None,
         unit_of_work_idle_limit_ms: int | None = None,
+        messages_resume: int | None = None,
+        bytes_resume: int | None = None,
     ) -> int:
         """Changes settings of the queue manager; None leaves one as it is.
 
@@ -261,6 +263,9 @@ class Changes(AdminPart):
                 back, those that are open too. 0: no limit.
             unit_of_work_idle_limit_ms: How long without a put or get, those that are open too from
                 now on. 0: no limit.
+            messages_resume: Puts that wait for the quota of messages go on when all hold no more
+                than so many. 0: when there is room.
+            bytes_resume: The same for the quota of bytes.
 
         Raises:
             RefusedError: a setting is out of range.
@@ -278,6 +283,8 @@ class Changes(AdminPart):
             journal_lifetime_ms=journal_lifetime_ms,
             unit_of_work_time_limit_ms=unit_of_work_time_limit_ms,
             unit_of_work_idle_limit_ms=unit_of_work_idle_limit_ms,
+            messages_resume=messages_resume,
+            bytes_resume=bytes_resume,
         )
 
     def back_up_journal(

@@ -23,7 +23,12 @@ from ledgermq.redelivery import REDELIVERY_SETTINGS, parse_redelivery, parse_ste
 PERCENT: Final = "_percent"
 REDELIVERY: Final = "redelivery"
 # Settings that are fields of an operation themselves.
-OPERATION_FIELDS: Final = ("deduplication_window_ms", "deduplication_ids_max")
+OPERATION_FIELDS: Final = (
+    "deduplication_window_ms",
+    "deduplication_ids_max",
+    "messages_resume",
+    "bytes_resume",
+)
 
 
 class Kind(enum.Enum):
@@ -144,6 +149,18 @@ class QueueSettings(TypedDict, total=False):
     ]
     deduplication_ids_max: Annotated[
         int, Setting(Kind.COUNT, "How many deduplication ids are remembered, up to 100000.", 0)
+    ]
+    messages_resume: Annotated[
+        int,
+        Setting(
+            Kind.COUNT,
+            "Sends that wait for the quota of messages go on when it holds no more than so many; "
+            "0: when there is room.",
+            0,
+        ),
+    ]
+    bytes_resume: Annotated[
+        int, Setting(Kind.COUNT, "The same for the quota of bytes; 0: when there is room.", 0)
     ]
 
 

@@ -19,6 +19,7 @@ from ledgermq.core.destinations.by_name import (
     remove_destination,
 )
 from ledgermq.core.destinations.deduplication import checked_deduplication, set_deduplication
+from ledgermq.core.destinations.resume_marks import changed_mark, checked_mark
 from ledgermq.core.entry import Entry
 from ledgermq.core.order.affinity import set_affinity
 from ledgermq.core.quoting import quoted, shown_name
@@ -120,6 +121,14 @@ def _change(entry: Entry, found: Queue, operation: Create | Alter) -> Refusal | 
     settings = _checked_settings(entry.state, found, operation.settings)
     if isinstance(settings, Refusal):
         return settings
+    marks = checked_mark(
+        (operation.messages_resume, operation.bytes_resume),
+        found.resume_mark,
+        (settings.messages_max, settings.bytes_max),
+    )
+    if isinstance(marks, Refusal):
+        return marks
+    found.resume_mark = changed_mark(found.resume_mark, *marks)
     set_deduplication(found, *deduplication, entry.state.time)
     configure(entry.state, found, settings)
     for name in SETTINGS:

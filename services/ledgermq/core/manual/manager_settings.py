@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ledgermq.core.destinations.resume_marks import changed_mark, checked_mark
 from ledgermq.core.entry import Entry
 from ledgermq.core.ranges import check_range
 from ledgermq.core.state.records import Session
@@ -37,6 +38,18 @@ def alter_queue_manager(
     )
     if refusal is not None:
         return refusal
+    limits = (operation.messages_max, operation.bytes_max)
+    marks = checked_mark(
+        (operation.messages_resume, operation.bytes_resume),
+        state.resume_mark,
+        (
+            state.messages_max if limits[0] is None else limits[0],
+            state.bytes_max if limits[1] is None else limits[1],
+        ),
+    )
+    if isinstance(marks, Refusal):
+        return marks
+    state.resume_mark = changed_mark(state.resume_mark, *marks)
     if lifetime_ms is not None:
         state.lifetimes.set_maximum(lifetime_ms, state.stores.values())
     for name in ("messages_max", "bytes_max", "automatic_creation"):

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from ledgermq.core.destinations.by_name import find_destination
 from ledgermq.core.entry import Entry
 from ledgermq.core.puts.quotas import (
+    bytes_of,
     fits,
     has_quota,
+    hold_up,
     larger_than_whole,
     storage_full,
     used_up_quota,
@@ -96,6 +99,7 @@ def commit_waits(session: Session) -> Refusal:
 def block(
     entry: Entry, session: Session, queue: Queue, operation: Put, messages: list[Message]
 ) -> None:
+    hold_up(entry.state, queue, len(messages), bytes_of(messages))
     ordered = [
         index
         for index, sent in enumerate(operation.messages)
@@ -159,7 +163,17 @@ def remove_blocked(state: QueueManager, put: BlockedPut) -> None:
     del here[put.position]
     if not here:
         del state.blocked_at[put.destination]
+        end_holding_up(state, put.destination)
     del put.session.blocked[put.sequence]
+
+
+def end_holding_up(state: QueueManager, destination: str) -> None:
+    """Nobody waits at a destination any longer, or at none: nothing is held up there."""
+    queue = find_destination(state, destination)
+    if queue is not None and queue.resume_mark is not None:
+        queue.resume_mark.holds_up = False
+    if not state.blocked_puts and state.resume_mark is not None:
+        state.resume_mark.holds_up = False
 
 
 def drop_blocked(entry: Entry, session: Session) -> None:

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Final
 
 from ledgermq.core.state.manager import QueueManager
-from ledgermq.core.state.records import Message, Queue, Session
+from ledgermq.core.state.records import Message, Queue, ResumeMark, Session
 from ledgermq.protocol.limits import UNIT_OF_WORK_DESTINATIONS_MAX
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import DEFAULTS
@@ -57,22 +57,58 @@ def used_up_quota(
 ) -> str | None:
     """Whose quota has no room for messages, in words; None: they may be put with all kept.
 
-    A queue that is not there yet has no quota of its own.
+    It has none while it holds puts up, until it has drained to its resume mark. A queue that is not
+    there yet has no quota of its own.
     """
-    if queue is not None:
-        settings = queue.settings
-        if settings.messages_max and queue.held_messages + count > settings.messages_max:
-            return queue.destination
-        if settings.bytes_max and queue.held_bytes + size_bytes > settings.bytes_max:
-            return queue.destination
-    if not state.messages_max and not state.bytes_max:
-        return None
-    held, held_bytes = held_by_all(state)
-    if state.messages_max and held + count > state.messages_max:
-        return THE_QUEUE_MANAGER
-    if state.bytes_max and held_bytes + size_bytes > state.bytes_max:
+    if queue is not None and (
+        _holds_up(queue.resume_mark) or _is_exceeded_by(queue, count, size_bytes)
+    ):
+        return queue.destination
+    if _holds_up(state.resume_mark) or _all_is_exceeded_by(state, count, size_bytes):
         return THE_QUEUE_MANAGER
     return None
+
+
+def _holds_up(mark: ResumeMark | None) -> bool:
+    return mark is not None and mark.holds_up
+
+
+def _is_exceeded_by(queue: Queue, count: int, size_bytes: int) -> bool:
+    """Whether so much more is too much for the quota of a queue or topic."""
+    settings = queue.settings
+    if settings.messages_max and queue.held_messages + count > settings.messages_max:
+        return True
+    return settings.bytes_max > 0 and queue.held_bytes + size_bytes > settings.bytes_max
+
+
+def _all_is_exceeded_by(state: QueueManager, count: int, size_bytes: int) -> bool:
+    if not state.messages_max and not state.bytes_max:
+        return False
+    held, held_bytes = held_by_all(state)
+    if state.messages_max and held + count > state.messages_max:
+        return True
+    return state.bytes_max > 0 and held_bytes + size_bytes > state.bytes_max
+
+
+def hold_up(state: QueueManager, queue: Queue, count: int, size_bytes: int) -> None:
+    """A put waits: the quotas that have no room for it hold puts up until they have drained."""
+    mark = queue.resume_mark
+    if mark is not None and _is_exceeded_by(queue, count, size_bytes):
+        mark.holds_up = not mark.is_reached(queue.held_messages, queue.held_bytes)
+    mark = state.resume_mark
+    if mark is not None and _all_is_exceeded_by(state, count, size_bytes):
+        mark.holds_up = not mark.is_reached(*held_by_all(state))
+
+
+def resume(state: QueueManager, waited_at: Iterable[Queue | None]) -> None:
+    """Quotas that have drained hold up nothing any longer; puts wait at these destinations."""
+    for queue in waited_at:
+        mark = None if queue is None else queue.resume_mark
+        if queue is not None and mark is not None and mark.holds_up:
+            mark.holds_up = not mark.is_reached(queue.held_messages, queue.held_bytes)
+    mark = state.resume_mark
+    if mark is not None and mark.holds_up:
+        mark.holds_up = not mark.is_reached(*held_by_all(state))
 
 
 def larger_than_whole(state: QueueManager, queue: Queue, count: int, size_bytes: int) -> str | None:

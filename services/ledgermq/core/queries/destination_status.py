@@ -27,6 +27,7 @@ from ledgermq.core.state.records import (
     Message,
     Publication,
     Queue,
+    ResumeMark,
     Subscription,
     Topic,
 )
@@ -132,10 +133,13 @@ def _counted(queue: Queue) -> Document:
 
 def _settings(found: Queue) -> Document:
     remembers = found.deduplication or Deduplication(0, 0)
+    mark = found.resume_mark or ResumeMark(0, 0)
     return {
         **asdict(found.settings),
         "deduplication_window_ms": remembers.window_ms,
         "deduplication_ids_max": remembers.ids_max,
+        "messages_resume": mark.messages,
+        "bytes_resume": mark.bytes,
     }
 
 

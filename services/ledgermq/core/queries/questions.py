@@ -37,7 +37,7 @@ from ledgermq.core.queries.work_status import (
 from ledgermq.core.quoting import quoted
 from ledgermq.core.sessions.browsing import Cursor, browse
 from ledgermq.core.state.manager import QueueManager
-from ledgermq.core.state.records import Queue
+from ledgermq.core.state.records import Queue, ResumeMark
 from ledgermq.protocol.documents.fields import Document, document_of
 from ledgermq.protocol.documents.manager import QueueManagerStatus
 from ledgermq.protocol.get_options import PLAIN, Options, check
@@ -227,6 +227,7 @@ LISTINGS: Final[dict[str, Callable[[QueueManager, str], Iterator[tuple[str, Docu
 
 def manager_status(state: QueueManager, name: str, worker: str) -> Document:
     held, held_bytes = held_by_all(state)
+    mark = state.resume_mark or ResumeMark(0, 0)
     whole = document_of(
         QueueManagerStatus,
         state,
@@ -236,6 +237,8 @@ def manager_status(state: QueueManager, name: str, worker: str) -> Document:
         maximum_lifetime_ms=state.lifetimes.maximum_ms,
         messages=held,
         bytes=held_bytes,
+        messages_resume=mark.messages,
+        bytes_resume=mark.bytes,
         **journal_status(state),
         queues=len(state.queues),
         topics=len(state.topics),

@@ -16,6 +16,7 @@ from ledgermq.core.state.records import (
     KnownId,
     Publication,
     Queue,
+    ResumeMark,
     Subscription,
     SubscriptionKey,
     Topic,
@@ -57,6 +58,14 @@ def destination_entries(state: QueueManager) -> Record:
             for one in (*state.queues.values(), *topics)
             for (name, partition), taken in one.sources.items()
         ],
+        "resume_marks": [
+            _resume_mark_entry(destination, mark)
+            for destination, mark in (
+                ("", state.resume_mark),
+                *((one.destination, one.resume_mark) for one in (*state.queues.values(), *topics)),
+            )
+            if mark is not None
+        ],
         "deduplication": [
             {
                 "destination": one.destination,
@@ -71,6 +80,25 @@ def destination_entries(state: QueueManager) -> Record:
             if one.deduplication is not None
         ],
     }
+
+
+def _resume_mark_entry(destination: str, mark: ResumeMark) -> Record:
+    return {
+        "destination": destination,
+        "messages_resume": mark.messages,
+        "bytes_resume": mark.bytes,
+        "holds_up": mark.holds_up,
+    }
+
+
+def _restore_resume_marks(state: QueueManager, root: Record) -> None:
+    for entry in root["resume_marks"]:
+        mark = ResumeMark(entry["messages_resume"], entry["bytes_resume"], entry["holds_up"])
+        found = find_destination(state, entry["destination"])
+        if found is None:
+            state.resume_mark = mark
+        else:
+            found.resume_mark = mark
 
 
 def _queue_entry(queue: Queue) -> Record:
@@ -153,6 +181,7 @@ def restore_destinations(state: QueueManager, root: Record) -> None:
         taker = find_destination(state, entry["destination"])
         assert taker is not None, "what takes is there"
         taker.sources[entry["name"], entry["partition"]] = entry["taken"]
+    _restore_resume_marks(state, root)
     for entry in root["deduplication"]:
         finder = find_destination(state, entry["destination"])
         assert finder is not None, "what remembers is there"

@@ -15,6 +15,7 @@ from ledgermq.core.state.records import (
     Connection,
     Message,
     Queue,
+    ResumeMark,
     Session,
     Subscription,
     SubscriptionKey,
@@ -62,6 +63,7 @@ class QueueManager:
     # Quotas of all queues and topics together; 0: none.
     messages_max: int = 0
     bytes_max: int = 0
+    resume_mark: ResumeMark | None = None
     # How long units of work may be open, and without a put or get; 0: no limit.
     unit_of_work_time_limit_ms: int = 0
     unit_of_work_idle_limit_ms: int = 0

@@ -225,6 +225,24 @@ class Affinity:
     )
 
 
+@dataclass(slots=True, eq=False, repr=False)
+class ResumeMark:
+    """When puts that wait for a quota go on: when it has drained to so much (§16); 0: to the quota.
+
+    `holds_up`: one had to wait for it, and it has not drained since.
+    """
+
+    messages: int
+    bytes: int
+    holds_up: bool = False
+
+    def is_reached(self, held_messages: int, held_bytes: int) -> bool:
+        """Whether what is held is no more than the marks."""
+        too_many = self.messages and held_messages > self.messages
+        too_much = self.bytes and held_bytes > self.bytes
+        return not (too_many or too_much)
+
+
 class KnownId(NamedTuple):
     """A deduplication id that was put: when it was numbered, in µs, and its first number."""
 
@@ -294,6 +312,8 @@ class Queue:
     sources: dict[SourceKey, int] = field(default_factory=dict)
     # None: it does not look for puts that come twice.
     deduplication: Deduplication | None = None
+    # None: puts that wait for its quota go on when there is room.
+    resume_mark: ResumeMark | None = None
     # Blocks changed since the checkpointer looked last; nothing in the fold reads it.
     touched_blocks: dict[int, None] = field(default_factory=dict)
 

@@ -31,16 +31,18 @@ class QueueManagerStatus:
     """A queue manager as a whole; `time` is log time, None before the first entry.
 
     `time_reference` is the append time that log time goes on from, at 7/8 of the clock's pace,
-    while it is ahead of the clock because that was set back; None while it is not.
-    `queues`, `topics`, `subscriptions`, `connections` and `sessions` are how many there are;
+    while it is ahead of the clock because that was set back; None while it is not. `queues`,
+    `topics`, `subscriptions`, `connections` and `sessions` are how many there are;
     `maximum_lifetime_ms` is how long a message stays at most, 0: for ever. `messages_max` and
     `bytes_max` are the quotas of all queues and topics together, 0: none; `messages` and `bytes`
-    are what counts against them, current and pending (INF-04). `unit_of_work_time_limit_ms` is how
-    long a unit of work may be open, `unit_of_work_idle_limit_ms` how long without a put or get, 0:
-    no limit. `journaling` says whether messages
-    put now are journaled (DB-17), `journal_lifetime_ms` how long, 0: for ever; `journal_from` where
-    on the log the journal begins, `journal_needed_from` from where on it needs the log, None where
-    it is empty; `journal_backup` what its last backup told, None: there was none (DB-19).
+    are what counts against them, current and pending (INF-04); puts that wait for them go on when
+    that is no more than `messages_resume` and `bytes_resume`, 0: when there is room.
+    `unit_of_work_time_limit_ms` is how long a unit of work may be open,
+    `unit_of_work_idle_limit_ms` how long without a put or get, 0: no limit. `journaling` says
+    whether messages put now are journaled (DB-17), `journal_lifetime_ms` how long, 0: for ever;
+    `journal_from` where on the log the journal begins, `journal_needed_from` from where on it needs
+    the log, None where it is empty; `journal_backup` what its last backup told, None: there was
+    none (DB-19).
     """
 
     name: str
@@ -52,6 +54,8 @@ class QueueManagerStatus:
     maximum_lifetime_ms: int
     messages_max: int
     bytes_max: int
+    messages_resume: int
+    bytes_resume: int
     messages: int
     bytes: int
     unit_of_work_time_limit_ms: int

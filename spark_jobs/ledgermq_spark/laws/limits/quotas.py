@@ -72,7 +72,7 @@ WHERE IF(is_fifo, others_until, own_until)
 """
 # Seen where it comes to be the first of its destination that waits, and at the last entry at whose
 # end it waits: there its destination or all must be too full for it. The storage may be what holds
-# it up wherever it has a limit (§19).
+# it up wherever it has a limit (§19); a quota with a resume mark may until it has drained to it.
 HELD_UP = """
 WITH
 firsts AS (
@@ -97,7 +97,8 @@ seen AS (
 ),
 limited AS (
     SELECT seen.queue_manager, seen.session, seen.position, seen.destination, seen.messages,
-        seen.bytes, seen_at, quota.store, quota.kind, quota.messages_max, quota.bytes_max
+        seen.bytes, seen_at, quota.store, quota.kind, quota.messages_max, quota.bytes_max,
+        quota.messages_resume, quota.bytes_resume
     FROM seen JOIN {quotas} AS quota ON seen.queue_manager = quota.queue_manager
         AND (seen.destination = quota.destination OR quota.destination IS NULL)
         AND from_position <= seen_at AND (until_position IS NULL OR seen_at < until_position)
@@ -107,7 +108,8 @@ timeline AS (
         NULL AS put FROM {held}
     UNION ALL
     SELECT queue_manager, store, kind, seen_at, 9223372036854775807, NULL, NULL,
-        struct(position, session, messages, bytes, messages_max, bytes_max)
+        struct(position, session, messages, bytes, messages_max, bytes_max, messages_resume,
+            bytes_resume)
     FROM limited
 ),
 filled AS (
@@ -119,7 +121,9 @@ filled AS (
 judged AS (
     SELECT queue_manager, put.position, put.session, at, bool_or(
         put.messages_max > 0 AND there + put.messages > put.messages_max
-        OR put.bytes_max > 0 AND bytes_there + put.bytes > put.bytes_max) AS is_full
+        OR put.bytes_max > 0 AND bytes_there + put.bytes > put.bytes_max
+        OR put.messages_resume > 0 AND there > put.messages_resume
+        OR put.bytes_resume > 0 AND bytes_there > put.bytes_resume) AS is_full
     FROM filled WHERE put IS NOT NULL
     GROUP BY ALL
 )
@@ -129,6 +133,63 @@ SELECT judged.queue_manager, at AS position, -1 AS store, -1 AS sequence, sessio
 FROM judged JOIN {manager_settings} AS manager ON judged.queue_manager = manager.queue_manager
     AND from_position <= at AND (until_position IS NULL OR at < until_position)
 WHERE NOT is_full AND segments_max = 0
+"""
+# One that found a quota used up, above its resume mark, is not put before that has drained to it.
+# Not asked where the quota was altered meanwhile.
+UNDRAINED = """
+WITH
+admitted AS (
+    SELECT queue_manager, put_position AS position, position AS answered_at, min(step) AS step
+    FROM {moves} WHERE before = 'new' AND kind <> 'subscription' AND session >= 0
+    GROUP BY ALL
+),
+marks AS (SELECT * FROM {quotas} WHERE messages_resume > 0 OR bytes_resume > 0),
+marked AS (
+    SELECT one.queue_manager, session, one.position, messages, bytes, answered_at, step, store,
+        mark.kind, messages_max, bytes_max, messages_resume, bytes_resume
+    FROM {waiting_puts} AS one JOIN admitted USING (queue_manager, position, answered_at)
+    JOIN marks AS mark ON mark.queue_manager = one.queue_manager
+        AND (one.destination = mark.destination OR mark.destination IS NULL)
+        AND from_position < one.position
+        AND (until_position IS NULL OR until_position > answered_at)
+),
+timeline AS (
+    SELECT held.queue_manager, held.store, held.kind, position AS at, step, 1 AS part,
+        messages AS held, bytes AS held_bytes,
+        (messages_resume = 0 OR messages <= messages_resume)
+            AND (bytes_resume = 0 OR bytes <= bytes_resume) AS is_drained, NULL AS put, NULL AS ends
+    FROM (
+        SELECT * FROM {held} LEFT SEMI JOIN marked USING (queue_manager, store, kind)
+    ) AS held LEFT JOIN marks AS mark ON mark.queue_manager = held.queue_manager
+        AND mark.store = held.store AND mark.kind = held.kind AND from_position <= position
+        AND (until_position IS NULL OR position < until_position)
+    UNION ALL
+    SELECT queue_manager, store, kind, IF(ends, answered_at, position),
+        IF(ends, step, 9223372036854775807), 0, NULL, NULL, NULL, struct(position, session,
+            messages, bytes, messages_max, bytes_max, messages_resume, bytes_resume), ends
+    FROM marked LATERAL VIEW explode(array(FALSE, TRUE)) AS ends
+),
+filled AS (
+    SELECT *, coalesce(last(held, TRUE) OVER until_it, 0) AS there,
+        coalesce(last(held_bytes, TRUE) OVER until_it, 0) AS bytes_there,
+        coalesce(last(IF(is_drained, at, NULL), TRUE) OVER until_it, -1) AS drained_at
+    FROM timeline
+    WINDOW until_it AS (PARTITION BY queue_manager, store, kind ORDER BY at, step, part)
+),
+judged AS (
+    SELECT queue_manager, store, put.position AS put_position, put.session,
+        max(IF(ends, at, NULL)) AS position, max(IF(ends, drained_at, NULL)) AS drained_at,
+        bool_or(NOT ends AND (put.messages_max > 0 AND there + put.messages > put.messages_max
+            OR put.bytes_max > 0 AND bytes_there + put.bytes > put.bytes_max)
+            AND (put.messages_resume > 0 AND there > put.messages_resume
+                OR put.bytes_resume > 0 AND bytes_there > put.bytes_resume)) AS is_held_up
+    FROM filled WHERE put IS NOT NULL
+    GROUP BY ALL
+)
+SELECT queue_manager, position, store, -1 AS sequence, session,
+    'a put went on before its quota had drained to the resume mark' AS summary,
+    'waits' AS expected, concat('put at ', put_position) AS found
+FROM judged WHERE is_held_up AND drained_at < put_position
 """
 # It is refused at the first entry at which its deadline has come, and before only where its unit of
 # work ends, or where it comes to exceed a quota by itself.
@@ -246,6 +307,7 @@ LAW = Law(
         Breach("state mismatch", EXCEEDED),
         Breach("reordered", PASSED),
         Breach("lost", HELD_UP),
+        Breach("reordered", UNDRAINED),
         Breach("state mismatch", TIMED),
         Breach("lost", ANSWERED),
         Breach("state mismatch", HOLDS_TOO_MUCH),

@@ -53,10 +53,11 @@ WINDOW until_it AS (PARTITION BY queue_manager, store, kind, stretch ORDER BY po
 # Quotas in force at a queue or topic, and of all (`store` -1); 0 is none.
 QUOTAS: Final = """
 SELECT queue_manager, store, kind, destination, from_position, until_position, messages_max,
-    bytes_max, blocking_send_policy
+    bytes_max, messages_resume, bytes_resume, blocking_send_policy
 FROM {settings} WHERE kind <> 'subscription'
 UNION ALL
-SELECT queue_manager, -1, 'all', NULL, from_position, until_position, messages_max, bytes_max, NULL
+SELECT queue_manager, -1, 'all', NULL, from_position, until_position, messages_max, bytes_max,
+    messages_resume, bytes_resume, NULL
 FROM {manager_settings}
 """
 # Puts that were not answered at once (§16): until when they waited (null: they wait), how they were

@@ -28,18 +28,23 @@ def _target_refusal(target: str, place: str) -> str:
     WHEN {target} <> '' AND {place} IS NULL THEN 'destination-unknown'"""
 
 
-def _window_is_wrong() -> str:
-    """Whether window and number of ids are out of range, or one of them would be 0 alone."""
-    given = [
-        f"CAST(get_json_object(one.settings, '$.{name}') AS BIGINT)"
-        for name in ("deduplication_window_ms", "deduplication_ids_max")
-    ]
-    window_ms = f"coalesce({given[0]}, was.deduplication_window_ms, 0)"
-    ids_max = f"coalesce({given[1]}, was.deduplication_ids_max, 0)"
+def _due(name: str) -> str:
+    """A setting as it would be, as an operation gives it or else as it was."""
+    given = f"CAST(get_json_object(one.settings, '$.{name}') AS BIGINT)"
+    return f"coalesce({given}, was.{name}, 0)"
+
+
+def _own_settings_are_wrong() -> str:
+    """Whether window and number of ids are out of range, or one of them would be 0 alone; or a
+    resume mark would be above its quota.
+    """
+    window_ms, ids_max = _due("deduplication_window_ms"), _due("deduplication_ids_max")
     return (
         f"{window_ms} NOT BETWEEN 0 AND {TIMING_MS_MAX}"
         f" OR {ids_max} NOT BETWEEN 0 AND {DEDUPLICATION_IDS_MAX}"
         f" OR ({window_ms} = 0) <> ({ids_max} = 0)"
+        f" OR {_due('messages_resume')} NOT BETWEEN 0 AND {_due('messages_max')}"
+        f" OR {_due('bytes_resume')} NOT BETWEEN 0 AND {_due('bytes_max')}"
     )
 
 
@@ -78,7 +83,7 @@ SELECT one.queue_manager, one.position, FALSE AS late, CASE
     WHEN length(one.description) > {DESCRIPTION_CHARACTERS_MAX}
         OR one.message_bytes_max NOT BETWEEN 0 AND {CONTENT_BYTES_MAX}
         OR one.unacknowledged_max NOT BETWEEN 0 AND {CREDIT_MAX}
-        OR settings_are_wrong(one.settings) OR {_window_is_wrong()} THEN 'setting-invalid'
+        OR settings_are_wrong(one.settings) OR {_own_settings_are_wrong()} THEN 'setting-invalid'
     {_target_refusal("expiry_target", "expiry.store")}
     {_target_refusal("error_target", "error.store")}
     END AS due
@@ -153,12 +158,17 @@ WITH asked AS (
     SELECT one.queue_manager, one.position, one.maximum_lifetime_ms, told.*,
         coalesce(told.segment_bytes, before.segment_bytes) AS due_bytes,
         coalesce(told.segments_min, before.segments_min) AS due_min,
-        coalesce(told.segments_max, before.segments_max) AS due_max
+        coalesce(told.segments_max, before.segments_max) AS due_max,
+        coalesce(told.messages_resume, before.messages_resume) AS due_messages_resume,
+        coalesce(told.bytes_resume, before.bytes_resume) AS due_bytes_resume,
+        coalesce(told.messages_max, before.messages_max) AS due_messages_max,
+        coalesce(told.bytes_max, before.bytes_max) AS due_bytes_max
     FROM (
         SELECT queue_manager, position, maximum_lifetime_ms, from_json(settings, 'segment_bytes '
             || 'BIGINT, segments_min BIGINT, segments_max BIGINT, messages_max BIGINT, bytes_max '
             || 'BIGINT, journal_lifetime_ms BIGINT, unit_of_work_time_limit_ms BIGINT, '
-            || 'unit_of_work_idle_limit_ms BIGINT') AS told
+            || 'unit_of_work_idle_limit_ms BIGINT, messages_resume BIGINT, bytes_resume BIGINT')
+            AS told
         FROM {{conduct}} WHERE conduct = 'next' AND kind = 'AlterQueueManager'
     ) AS one JOIN {{manager_settings}} AS before ON before.queue_manager = one.queue_manager
         AND from_position < position AND (until_position IS NULL OR until_position >= position)
@@ -170,6 +180,8 @@ SELECT queue_manager, position, FALSE AS late, IF(
     OR coalesce(unit_of_work_idle_limit_ms NOT BETWEEN 0 AND {TIMING_MS_MAX}, FALSE)
     OR coalesce(messages_max NOT BETWEEN 0 AND {QUOTA_MAX}, FALSE)
     OR coalesce(bytes_max NOT BETWEEN 0 AND {QUOTA_MAX}, FALSE)
+    OR due_messages_resume NOT BETWEEN 0 AND due_messages_max
+    OR due_bytes_resume NOT BETWEEN 0 AND due_bytes_max
     OR due_bytes NOT BETWEEN 1 AND {SEGMENT_BYTES_MAX}
     OR due_min NOT BETWEEN 1 AND {SEGMENTS_MAX}
     OR due_max <> 0 AND due_max NOT BETWEEN due_min AND {SEGMENTS_MAX},

@@ -1,0 +1,12 @@
+"""Resume marks: faults planted in them are found by their scripts (§16)."""
+
+import pytest
+
+from support.planted.planted_faults import expect_found_by, named
+from support.planted.put_faults import RESUME_MARKS
+
+
+@pytest.mark.parametrize("planted", named(RESUME_MARKS))
+def test_fault_planted_in_resume_marks_is_found(planted):
+    """Random histories have marks too; what must happen at one moment is scripted."""
+    expect_found_by(RESUME_MARKS, planted)
