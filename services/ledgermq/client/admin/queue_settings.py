@@ -208,8 +208,8 @@ def settings_given(own: str = "", /, **settings: Unpack[QueueSettings]) -> dict[
     redelivery = settings.get(REDELIVERY)
     if redelivery is not None:
         named |= _redelivery(redelivery, own, settings)
-    own = {name: named.pop(name, None) for name in OPERATION_FIELDS}
-    fields: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
+    beside = {name: named.pop(name, None) for name in OPERATION_FIELDS}
+    fields: dict[str, Any] = {name: value for name, value in beside.items() if value is not None}
     given = given_settings(named)
     return fields if given is None else fields | {"settings": given}
 
