@@ -79,8 +79,8 @@ class Producer(Closing):
 
         With a `deduplication_id` of 1 to 128 characters, a destination that has a deduplication
         window takes the message once: sent again under that id, it vanishes, and the receipt says
-        `duplicate`; in a transacted session commit raises DuplicatePutError. A destination without
-        a window refuses it.
+        `duplicate`, unless it waited for the log only; in a transacted session commit raises
+        DuplicatePutError. A destination without a window refuses it.
 
         For `group`, `logical_order` and `segmentation_allowed` see the class.
 
