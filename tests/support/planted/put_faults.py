@@ -94,6 +94,15 @@ QUOTAS = Family(
     ),
     drawn(quota_histories()),
 )
+MARK_SCRIPTS = played(
+    lambda: read_scripts((SCRIPTS / "resume_marks.txt").read_text(encoding="utf-8"))
+)
+# What is refused for a quota is believed by the laws of the audit (law M): they do not find this.
+BELIEVED = Family(
+    "refused for a resume mark",
+    (Fault("with nobody waiting it is held up", blocked, "end_holding_up", does_nothing),),
+    MARK_SCRIPTS,
+)
 # Scripts show them: random histories seldom drain a quota to its mark while puts wait for it.
 RESUME_MARKS = Family(
     "resume marks",
@@ -101,9 +110,8 @@ RESUME_MARKS = Family(
         Fault("resume marks are passed over", quotas, "_holds_up", does_nothing),
         Fault("what is held up once is so for long", unblocking, "resume", does_nothing),
         Fault("what does not fit is not held up again", unblocking, "hold_up", does_nothing),
-        Fault("with nobody waiting it is held up", blocked, "end_holding_up", does_nothing),
     ),
-    played(lambda: read_scripts((SCRIPTS / "resume_marks.txt").read_text(encoding="utf-8"))),
+    MARK_SCRIPTS,
 )
 STORAGE = Family(
     "storage",

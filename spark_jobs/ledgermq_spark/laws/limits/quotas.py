@@ -98,7 +98,9 @@ seen AS (
 limited AS (
     SELECT seen.queue_manager, seen.session, seen.position, seen.destination, seen.messages,
         seen.bytes, seen_at, quota.store, quota.kind, quota.messages_max, quota.bytes_max,
-        quota.messages_resume, quota.bytes_resume
+        quota.messages_resume, quota.bytes_resume,
+        -- Where nobody waited before it, the quota of its destination held nothing up.
+        seen_at = seen.position AND quota.destination IS NOT NULL AS is_alone
     FROM seen JOIN {quotas} AS quota ON seen.queue_manager = quota.queue_manager
         AND (seen.destination = quota.destination OR quota.destination IS NULL)
         AND from_position <= seen_at AND (until_position IS NULL OR seen_at < until_position)
@@ -109,7 +111,7 @@ timeline AS (
     UNION ALL
     SELECT queue_manager, store, kind, seen_at, 9223372036854775807, NULL, NULL,
         struct(position, session, messages, bytes, messages_max, bytes_max, messages_resume,
-            bytes_resume)
+            bytes_resume, is_alone)
     FROM limited
 ),
 filled AS (
@@ -122,8 +124,8 @@ judged AS (
     SELECT queue_manager, put.position, put.session, at, bool_or(
         put.messages_max > 0 AND there + put.messages > put.messages_max
         OR put.bytes_max > 0 AND bytes_there + put.bytes > put.bytes_max
-        OR put.messages_resume > 0 AND there > put.messages_resume
-        OR put.bytes_resume > 0 AND bytes_there > put.bytes_resume) AS is_full
+        OR NOT put.is_alone AND (put.messages_resume > 0 AND there > put.messages_resume
+            OR put.bytes_resume > 0 AND bytes_there > put.bytes_resume)) AS is_full
     FROM filled WHERE put IS NOT NULL
     GROUP BY ALL
 )
@@ -134,8 +136,9 @@ FROM judged JOIN {manager_settings} AS manager ON judged.queue_manager = manager
     AND from_position <= at AND (until_position IS NULL OR at < until_position)
 WHERE NOT is_full AND segments_max = 0
 """
-# One that found a quota used up, above its resume mark, is not put before that has drained to it.
-# Not asked where the quota was altered meanwhile.
+# One that found a quota used up, above its resume mark, is not put before that has drained to it:
+# when it came, and where others were put last while it was the first that waited on. Not asked
+# where the quota was altered meanwhile.
 UNDRAINED = """
 WITH
 admitted AS (
@@ -153,6 +156,36 @@ marked AS (
         AND from_position < one.position
         AND (until_position IS NULL OR until_position > answered_at)
 ),
+-- What others were put last before it was, and where.
+others AS (
+    SELECT queue_manager, store, kind, position, max(struct(put_at AS position, put_step AS step))
+            AS last
+    FROM marked JOIN (
+        SELECT queue_manager, store, kind, position AS put_at, step AS put_step FROM {held}
+        WHERE is_put
+    ) USING (queue_manager, store, kind)
+    WHERE put_at > position AND put_at < answered_at
+    GROUP BY ALL
+),
+earlier AS (
+    SELECT one.queue_manager, one.position, max(coalesce(before.answered_at,
+        9223372036854775807)) AS others_until
+    FROM {waiting_puts} AS one JOIN {waiting_puts} AS before
+        ON before.queue_manager = one.queue_manager AND before.destination = one.destination
+    WHERE before.position < one.position
+    GROUP BY ALL
+),
+begins AS (
+    SELECT queue_manager, store, kind, position, struct(position, -1L AS step) AS since FROM marked
+    UNION ALL
+    SELECT queue_manager, store, kind, position, last
+    FROM others LEFT JOIN earlier USING (queue_manager, position)
+    WHERE coalesce(others_until <= last.position, TRUE)
+),
+asked AS (
+    SELECT *, since.position AS since_at
+    FROM marked JOIN begins USING (queue_manager, store, kind, position)
+),
 timeline AS (
     SELECT held.queue_manager, held.store, held.kind, position AS at, step, 1 AS part,
         messages AS held, bytes AS held_bytes,
@@ -164,20 +197,21 @@ timeline AS (
         AND mark.store = held.store AND mark.kind = held.kind AND from_position <= position
         AND (until_position IS NULL OR position < until_position)
     UNION ALL
-    SELECT queue_manager, store, kind, IF(ends, answered_at, position),
-        IF(ends, step, 9223372036854775807), 0, NULL, NULL, NULL, struct(position, session,
+    SELECT queue_manager, store, kind, IF(ends, answered_at, since_at),
+        IF(ends, step, 9223372036854775807), 0, NULL, NULL, NULL, struct(position, session, since,
             messages, bytes, messages_max, bytes_max, messages_resume, bytes_resume), ends
-    FROM marked LATERAL VIEW explode(array(FALSE, TRUE)) AS ends
+    FROM asked LATERAL VIEW explode(array(FALSE, TRUE)) AS ends
 ),
 filled AS (
     SELECT *, coalesce(last(held, TRUE) OVER until_it, 0) AS there,
         coalesce(last(held_bytes, TRUE) OVER until_it, 0) AS bytes_there,
-        coalesce(last(IF(is_drained, at, NULL), TRUE) OVER until_it, -1) AS drained_at
+        last(IF(is_drained, struct(at AS position, step), NULL), TRUE) OVER until_it
+            AS drained_at
     FROM timeline
     WINDOW until_it AS (PARTITION BY queue_manager, store, kind ORDER BY at, step, part)
 ),
 judged AS (
-    SELECT queue_manager, store, put.position AS put_position, put.session,
+    SELECT queue_manager, store, put.position AS put_position, put.session, put.since,
         max(IF(ends, at, NULL)) AS position, max(IF(ends, drained_at, NULL)) AS drained_at,
         bool_or(NOT ends AND (put.messages_max > 0 AND there + put.messages > put.messages_max
             OR put.bytes_max > 0 AND bytes_there + put.bytes > put.bytes_max)
@@ -189,7 +223,7 @@ judged AS (
 SELECT queue_manager, position, store, -1 AS sequence, session,
     'a put went on before its quota had drained to the resume mark' AS summary,
     'waits' AS expected, concat('put at ', put_position) AS found
-FROM judged WHERE is_held_up AND drained_at < put_position
+FROM judged WHERE is_held_up AND coalesce(drained_at < since, TRUE)
 """
 # It is refused at the first entry at which its deadline has come, and before only where its unit of
 # work ends, or where it comes to exceed a quota by itself.
