@@ -41,15 +41,15 @@ class Reason(StrEnum):
     CONSUMER_UNKNOWN = "consumer-unknown", Severity.OPERATION, "no open consumer has the number"
     CORRECTION_INVALID = "correction-invalid", Severity.STATE, "it does not fit the message's state"
     CREDIT_INVALID = "credit-invalid", Severity.OPERATION, "the credit is out of range"
-    DEDUPLICATION_OFF = (
-        "deduplication-off",
-        Severity.STATE,
-        "the destination does not look for puts that come twice",
-    )
     DEDUPLICATION_INVALID = (
         "deduplication-invalid",
         Severity.OPERATION,
         "no put can have that deduplication id",
+    )
+    DEDUPLICATION_OFF = (
+        "deduplication-off",
+        Severity.STATE,
+        "the destination does not look for puts that come twice",
     )
     DELIVERY_UNKNOWN = "delivery-unknown", Severity.OPERATION, "a delivery is not in flight"
     DESTINATION_INVALID = "destination-invalid", Severity.OPERATION, "it names no destination"

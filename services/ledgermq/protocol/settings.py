@@ -55,6 +55,10 @@ class Settings:
 
 
 DEFAULTS: Final = Settings()
+# Settings of queues and topics that are fields of an operation themselves; the last two also of
+# that on the queue manager.
+RESUME_MARKS: Final = ("messages_resume", "bytes_resume")
+OPERATION_FIELDS: Final = ("deduplication_window_ms", "deduplication_ids_max", *RESUME_MARKS)
 
 # What an entry of the log says of settings: a value by name; None: as it is.
 Given = dict[str, Any]

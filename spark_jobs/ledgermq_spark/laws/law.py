@@ -189,7 +189,7 @@ WHERE moves.position > coalesce(begin.position, -1)
 APPLIED = """
 WITH
 turned AS (
-    SELECT queue_manager, session, session_sequence, position FROM {outcomes}
+    SELECT queue_manager, session, session_sequence, position, index FROM {outcomes}
     WHERE kind = 'Refused' AND reason IN (
         'session-unknown', 'session-sequence-gap', 'session-window-full', 'reply-forgotten')
 ),
@@ -205,9 +205,9 @@ answered AS (
         min_by(struct(position, index, kind, reason, number, count, runs), (position, index))
             AS reply
     FROM {outcomes}
-    -- Not all at the entry that was turned away: what waited may have been answered there.
-    WHERE session_sequence > 0 AND NOT (kind = 'Refused' AND reason IN (
-        'session-unknown', 'session-sequence-gap', 'session-window-full', 'reply-forgotten'))
+        -- Not all at the entry that was turned away: what waited may have been answered there.
+        LEFT ANTI JOIN turned USING (queue_manager, session, session_sequence, position, index)
+    WHERE session_sequence > 0
     GROUP BY ALL
 )
 SELECT operation.*, reply.position AS replied_at, reply.index AS reply_index, reply.kind AS reply,

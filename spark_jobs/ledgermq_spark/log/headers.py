@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import BackUpJournal, HandlingOperation, Relocate
+from ledgermq.protocol.settings import OPERATION_FIELDS, RESUME_MARKS
 
 _GROUP = re.compile(r',"g":\{[^}]*\}(,"k":true)?')
 _TIMES = {"time_to_live_ms": "l", "delivery_delay_ms": "d", "age_ms": "a"}
@@ -88,11 +89,6 @@ def origin_text(origin: Mapping[str, Any] | None) -> str | None:
 UNIT_LIMITS: Final = ("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms")
 
 
-# Settings of queues and topics that operations give in fields of their own.
-RESUME_MARKS: Final = ("messages_resume", "bytes_resume")
-OWN_SETTINGS: Final = ("deduplication_window_ms", "deduplication_ids_max", *RESUME_MARKS)
-
-
 def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
     """The settings that an operation gives, as JSON, and a maximum lifetime.
 
@@ -115,7 +111,7 @@ def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
         return (_compact(_relocated(operation)), None)
     told = dict(getattr(operation, "settings", None) or {})
     if isinstance(operation, op.CreateQueue | op.AlterQueue | op.CreateTopic | op.AlterTopic):
-        told |= {name: getattr(operation, name) for name in OWN_SETTINGS}
+        told |= {name: getattr(operation, name) for name in OPERATION_FIELDS}
     given = {name: value for name, value in told.items() if value is not None}
     return (_compact(given) if given else None, None)
 

@@ -3,7 +3,6 @@
 import pytest
 
 import ledgermq
-from ledgermq.client.admin.queue_settings import OPERATION_FIELDS
 from ledgermq.client.link import route as routes
 from ledgermq.client.sending.making import Sending
 from ledgermq.client.settings import (
@@ -13,6 +12,7 @@ from ledgermq.client.settings import (
 )
 from ledgermq.protocol import operations
 from ledgermq.protocol.operations import Get, OpenConsumer, Put
+from ledgermq.protocol.settings import OPERATION_FIELDS
 from ledgermq.testing import MemoryBroker
 from ledgermq.wire.framing.answers import encode_answer
 from ledgermq.wire.topics.address import AddressError

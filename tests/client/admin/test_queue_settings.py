@@ -5,12 +5,8 @@ from datetime import timedelta
 import pytest
 
 import ledgermq
-from ledgermq.client.admin.queue_settings import (
-    OPERATION_FIELDS,
-    setting_keywords,
-    settings_given,
-)
-from ledgermq.protocol.settings import Settings, given_settings
+from ledgermq.client.admin.queue_settings import setting_keywords, settings_given
+from ledgermq.protocol.settings import OPERATION_FIELDS, Settings, given_settings
 from ledgermq.testing import MemoryBroker
 
 

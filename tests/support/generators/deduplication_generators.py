@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ledgermq.protocol import operations as op
+from ledgermq.protocol.settings import given_settings
 from support.generators.generators import WEIGHTS, Entry, Writer
 from support.generators.naive_operations import sample_message
 
@@ -94,13 +95,11 @@ class DeduplicationWriter(Writer):
     def limit(self, session: dict[str, Any]) -> None:
         """A queue has no room for much, or takes no puts, or is as it was."""
         settings = {
-            "time_to_live_override_ms": None,
-            "delivery_delay_override_ms": None,
-            "expiry_destination": None,
             "puts_disabled": self.one((True, False, False)),
             "messages_max": self.one((0, 0, 1, 3)),
         }
-        self.write(op.AlterQueue(**self.common(session), queue="q", settings=settings))
+        given = given_settings(settings)
+        self.write(op.AlterQueue(**self.common(session), queue="q", settings=given))
 
     def crowd(self, session: dict[str, Any]) -> None:
         """Puts of one id wait for a quota, of several sessions, until there is room."""
@@ -116,12 +115,10 @@ class DeduplicationWriter(Writer):
 
     def _room(self, session: dict[str, Any], messages_max: int) -> None:
         settings = {
-            "time_to_live_override_ms": None,
-            "delivery_delay_override_ms": None,
-            "expiry_destination": None,
             "messages_max": messages_max,
         }
-        self.write(op.AlterQueue(**self.common(session), queue="q", settings=settings))
+        given = given_settings(settings)
+        self.write(op.AlterQueue(**self.common(session), queue="q", settings=given))
 
     def delete(self, session: dict[str, Any]) -> None:
         """A queue goes, with what it remembers."""

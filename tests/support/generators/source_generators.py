@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ledgermq.protocol import operations as op
+from ledgermq.protocol.settings import given_settings
 from support.generators.generators import WEIGHTS, Entry, Writer
 from support.generators.naive_operations import sample_message
 
@@ -60,13 +61,11 @@ class SourceWriter(Writer):
     def limit(self, session: dict[str, Any]) -> None:
         """A queue has no room for much, or takes no puts, or is as it was."""
         settings = {
-            "time_to_live_override_ms": None,
-            "delivery_delay_override_ms": None,
-            "expiry_destination": None,
             "puts_disabled": self.one((True, False, False)),
             "messages_max": self.one((0, 0, 2, 5)),
         }
-        self.write(op.AlterQueue(**self.common(session), queue="q", settings=settings))
+        given = given_settings(settings)
+        self.write(op.AlterQueue(**self.common(session), queue="q", settings=given))
 
 
 @st.composite

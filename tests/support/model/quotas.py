@@ -88,15 +88,12 @@ class ModelQuotas(ModelDeduplication):
                 place["holds_up"] = not self.is_drained(place, held)
 
     def resume(self) -> None:
-        """Quotas that have drained, or for which nobody waits, hold up nothing."""
-        waited = {one["destination"] for one in self.blocked}
+        """Quotas that have drained hold up nothing."""
         for place in (*self.queues, *self.topics):
-            name = place["id"] if place["id"].startswith("topic:") else "queue:" + place["id"]
-            drained = place["holds_up"] and self.is_drained(place, self.held(str(place["id"])))
-            if drained or name not in waited:
+            if place["holds_up"] and self.is_drained(place, self.held(str(place["id"]))):
                 place["holds_up"] = False
         everything = [one for each in (*self.queues, *self.topics) for one in self.held(each["id"])]
-        if not self.blocked or self.is_drained(self.marks, everything):
+        if self.is_drained(self.marks, everything):
             self.marks["holds_up"] = False
 
     def stays_behind(self, session: int, destination: str, earlier: list[Row]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ledgermq.protocol import operations as op
+from ledgermq.protocol.settings import given_settings
 from support.brokers.log_writer import Script, ScriptSession
 
 PLACES = ("queue:q", "queue:q", "queue:r", "topic:t", "queue:made")
@@ -56,11 +57,9 @@ class RandomIds:
             self.admin.send(op.DeleteQueue, queue=self.random.choice("qr"), purge=True)
             self.admin.send(op.CreateQueue, queue="r", **self.window())
         else:
-            settings = dict.fromkeys(("time_to_live_override_ms", "delivery_delay_override_ms"))
-            settings["messages_max"] = self.random.choice((0, 0, 2, 20))
+            settings = {"messages_max": self.random.choice((0, 0, 2, 20))}
             settings["puts_disabled"] = self.random.random() < 0.1
-            settings["expiry_destination"] = None
-            self.admin.send(op.AlterQueue, queue="q", settings=settings)
+            self.admin.send(op.AlterQueue, queue="q", settings=given_settings(settings))
 
     def alter(self) -> None:
         """Another window, or one of its two values."""

@@ -17,18 +17,11 @@ from typing import Annotated, Any, Final, TypeAlias, TypedDict, Unpack, get_type
 from ledgermq.client.destinations import checked_destination
 from ledgermq.errors import ArgumentTypeError, IllegalStateError
 from ledgermq.errors.shown import shown
-from ledgermq.protocol.settings import FIFO_MODES, POLICIES, given_settings
+from ledgermq.protocol.settings import FIFO_MODES, OPERATION_FIELDS, POLICIES, given_settings
 from ledgermq.redelivery import REDELIVERY_SETTINGS, parse_redelivery, parse_steps
 
 PERCENT: Final = "_percent"
 REDELIVERY: Final = "redelivery"
-# Settings that are fields of an operation themselves.
-OPERATION_FIELDS: Final = (
-    "deduplication_window_ms",
-    "deduplication_ids_max",
-    "messages_resume",
-    "bytes_resume",
-)
 
 
 class Kind(enum.Enum):

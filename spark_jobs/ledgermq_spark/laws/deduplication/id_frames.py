@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-# Puts of an id that were numbered: where, and under which number their first messages.
-NUMBERED_IDS: Final = """
-SELECT queue_manager, store, deduplication_id, position, step, time_us, sequence, put_position
-FROM {moves} JOIN (
+# Moves of the first messages of puts that have an id, where they were put to.
+ID_MOVES: Final = """
+SELECT moves.*, deduplication_id
+FROM {moves} AS moves JOIN (
     SELECT queue_manager, position AS put_position, deduplication_id FROM {operations}
     WHERE deduplication_id IS NOT NULL
 ) USING (queue_manager, put_position)
-WHERE before IN ('new', 'uncommitted put') AND kind <> 'subscription' AND put_index = 0
-    AND sequence >= 0 AND session >= 0
+WHERE kind <> 'subscription' AND put_index = 0
+"""
+# Puts of an id that were numbered: where, and under which number their first messages.
+NUMBERED_IDS: Final = """
+SELECT queue_manager, store, deduplication_id, position, step, time_us, sequence, put_position
+FROM {id_moves}
+WHERE before IN ('new', 'uncommitted put') AND sequence >= 0 AND session >= 0
 """
 # Where an id is asked for: by a put outside a unit of work, when it comes and (`late`) when one
 # that waited is answered; by a Commit for each put of its unit of work.
@@ -33,11 +38,7 @@ open AS (
     SELECT queue_manager, session, put_position, destination, deduplication_id,
         min(IF(after = 'uncommitted put', position, NULL)) AS since,
         min(IF(before = 'uncommitted put', position, NULL)) AS until
-    FROM {moves} JOIN (
-        SELECT queue_manager, position AS put_position, deduplication_id FROM {operations}
-        WHERE deduplication_id IS NOT NULL
-    ) USING (queue_manager, put_position)
-    WHERE 'uncommitted put' IN (before, after) AND put_index = 0
+    FROM {id_moves} WHERE 'uncommitted put' IN (before, after)
     GROUP BY ALL
 )
 SELECT queue_manager, session, position, late, judged_at, 'Put' AS kind, target AS destination,
@@ -160,6 +161,7 @@ FROM kept JOIN now ON now.queue_manager = kept.queue_manager AND now.store = kep
 WHERE {remembers("kept", "now")}
 """
 FRAMES: Final = {
+    "id_moves": ID_MOVES,
     "numbered_ids": NUMBERED_IDS,
     "asked_ids": ASKED_IDS,
     "id_events": ID_EVENTS,

@@ -16,10 +16,10 @@ from ledgermq.protocol.limits import (
     SELECTED_RANGES_MAX,
     TIMING_MS_MAX,
 )
-from ledgermq.protocol.settings import DEFAULTS, changed, wrong_in
+from ledgermq.protocol.settings import DEFAULTS, OPERATION_FIELDS, changed, wrong_in
 from ledgermq.selector import SelectorError, parse_selector
 from ledgermq_spark.journal.backups import Backups
-from ledgermq_spark.log.headers import OWN_SETTINGS, without_group
+from ledgermq_spark.log.headers import without_group
 from ledgermq_spark.log.matching import Selected, matches
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ _parsed = lru_cache(maxsize=1024)(parse_selector)
 def settings_are_wrong(text: str | None) -> bool:
     """Whether a setting that is given is out of range; the others were checked when given."""
     told = json.loads(text or "{}")
-    given = {name: value for name, value in told.items() if name not in OWN_SETTINGS}
+    given = {name: value for name, value in told.items() if name not in OPERATION_FIELDS}
     return wrong_in(changed(DEFAULTS, given)) is not None
 
 
