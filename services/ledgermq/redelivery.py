@@ -14,21 +14,12 @@ from typing import Any, Final
 
 from ledgermq.errors import IllegalStateError
 from ledgermq.protocol.limits import REDELIVERY_LIMIT_MAX, REDELIVERY_STEPS_MAX, is_name
-from ledgermq.protocol.settings import DEFAULTS, RedeliveryStep
+from ledgermq.protocol.settings import DEFAULTS, RedeliveryStep, redelivery_of
 
 DELAY_MS_MAX: Final = 5_000
 _ENTRY: Final = re.compile(r"(\d+) *: *(.*)", re.ASCII)
 _MOVE: Final = re.compile(r"move\( *(queue|topic|same) *: *([^() ]+) *\)", re.ASCII)
 FORMS: Final = "retries:delay, retries:move(queue:NAME) or retries:delete"
-# What a redelivery string says, all of it: it stands in the place of each of these.
-REDELIVERY_SETTINGS: Final = (
-    "redelivery_delay_override_ms",
-    "redelivery_limit",
-    "redelivery_delay_multiplier_percent",
-    "redelivery_delay_max_ms",
-    "redelivery_steps",
-    "error_destination",
-)
 
 
 def parse_redelivery(text: str, destination: str = "") -> dict[str, Any]:
@@ -41,7 +32,7 @@ def parse_redelivery(text: str, destination: str = "") -> dict[str, Any]:
     Raises:
         IllegalStateError: an entry cannot be read or is out of range; the text names it.
     """
-    told: dict[str, Any] = {name: getattr(DEFAULTS, name) for name in REDELIVERY_SETTINGS}
+    told: dict[str, Any] = redelivery_of(DEFAULTS)
     if not text.strip():
         return told
     told["redelivery_delay_override_ms"] = 0

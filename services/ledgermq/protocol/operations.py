@@ -277,6 +277,7 @@ class CreateQueue(SessionOperation):
     deduplication_ids_max: int = 0
     messages_resume: int = 0
     bytes_resume: int = 0
+    inherits_redelivery: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,6 +295,7 @@ class AlterQueue(SessionOperation):
     deduplication_ids_max: int | None = None
     messages_resume: int | None = None
     bytes_resume: int | None = None
+    inherits_redelivery: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,6 +319,7 @@ class CreateTopic(SessionOperation):
     deduplication_ids_max: int = 0
     messages_resume: int = 0
     bytes_resume: int = 0
+    inherits_redelivery: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,6 +335,7 @@ class AlterTopic(SessionOperation):
     deduplication_ids_max: int | None = None
     messages_resume: int | None = None
     bytes_resume: int | None = None
+    inherits_redelivery: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,6 +377,7 @@ class AlterQueueManager(SessionOperation):
     unit_of_work_idle_limit_ms: int | None = None
     messages_resume: int | None = None
     bytes_resume: int | None = None
+    redelivery: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,7 +58,21 @@ DEFAULTS: Final = Settings()
 # Settings of queues and topics that are fields of an operation themselves; the last two also of
 # that on the queue manager.
 RESUME_MARKS: Final = ("messages_resume", "bytes_resume")
-OPERATION_FIELDS: Final = ("deduplication_window_ms", "deduplication_ids_max", *RESUME_MARKS)
+OPERATION_FIELDS: Final = (
+    "inherits_redelivery",
+    "deduplication_window_ms",
+    "deduplication_ids_max",
+    *RESUME_MARKS,
+)
+# How late what comes back is redelivered: said by a queue or topic as a whole, or not at all.
+REDELIVERY_DELAY: Final = (
+    "redelivery_delay_override_ms",
+    "redelivery_delay_multiplier_percent",
+    "redelivery_delay_max_ms",
+    "redelivery_steps",
+)
+# Settings that are also those of the queue manager, for queues and topics that say none.
+REDELIVERY_FIELDS: Final = (*REDELIVERY_DELAY, "redelivery_limit", "error_destination")
 
 # What an entry of the log says of settings: a value by name; None: as it is.
 Given = dict[str, Any]
@@ -81,6 +95,23 @@ def changed(settings: Settings, given: Given | None) -> Settings:
     """Settings with those values that are given."""
     named = {name: value for name, value in (given or {}).items() if value is not None}
     return replace(settings, **named) if named else settings
+
+
+def inherited(own: Settings, rule: Settings) -> Given:
+    """What a queue or topic takes from the redelivery of the queue manager, by name (INF-16)."""
+    says_when = any(getattr(own, name) != getattr(DEFAULTS, name) for name in REDELIVERY_DELAY)
+    names = [] if says_when else [*REDELIVERY_DELAY]
+    if own.redelivery_limit < 0:
+        names.append("redelivery_limit")
+    if not own.error_destination:
+        names.append("error_destination")
+    taken = {name: getattr(rule, name) for name in names}
+    return {name: value for name, value in taken.items() if value != getattr(DEFAULTS, name)}
+
+
+def redelivery_of(rule: Settings) -> Given:
+    """The redelivery that the queue manager has, by name."""
+    return {name: getattr(rule, name) for name in REDELIVERY_FIELDS}
 
 
 def settings_record(settings: Settings) -> Given | None:

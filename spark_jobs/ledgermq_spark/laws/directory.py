@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ledgermq.protocol.settings import REDELIVERY_DELAY, REDELIVERY_FIELDS
+
 # Each session with its connection and its end, if it has ended.
 SESSION_ENDS = """
 WITH moments AS (
@@ -173,6 +175,7 @@ GIVEN: Final = {
     "deduplication_ids_max": ("BIGINT", "0"),
     "messages_resume": ("BIGINT", "0"),
     "bytes_resume": ("BIGINT", "0"),
+    "inherits_redelivery": ("BOOLEAN", "TRUE"),
 }
 # Those that operations give in fields of their own.
 FIELDS: Final = {
@@ -193,11 +196,12 @@ MANAGER_GIVEN: Final = {
     "journal_lifetime_ms": ("BIGINT", "0"),
     "unit_of_work_time_limit_ms": ("BIGINT", "0"),
     "unit_of_work_idle_limit_ms": ("BIGINT", "0"),
+    **{name: GIVEN[name] for name in REDELIVERY_FIELDS},
 }
 MANAGER_FIELDS: Final = {"automatic_creation": "TRUE", "maximum_lifetime_ms": "2592000000"}
 
 
-def _schema(given: dict[str, tuple[str, str]]) -> str:
+def schema_of(given: dict[str, tuple[str, str]]) -> str:
     return ", ".join(f"{name} {kind}" for name, (kind, _) in given.items())
 
 
@@ -218,7 +222,7 @@ given AS (
         IF(kind IN ('CreateQueue', 'AlterQueue'), concat('queue:', target), target) AS destination,
         message_bytes_max, unacknowledged_max, group_affinity,
         IF(kind = 'AlterQueue', flag, NULL) AS gets_disabled,
-        from_json(settings, '{_schema(GIVEN)}') AS told
+        from_json(settings, '{schema_of(GIVEN)}') AS told
     FROM {{applied}}
     WHERE reply <> 'Refused' AND kind IN ('CreateQueue', 'AlterQueue', 'CreateTopic', 'AlterTopic')
 ),
@@ -236,24 +240,59 @@ SELECT queue_manager, kind, destination, store, position AS from_position,
 FROM beginnings LEFT JOIN given USING (queue_manager, destination, position)
 WINDOW life AS (PARTITION BY queue_manager, destination, store ORDER BY position)
 """
-# Settings of a topic are those of its subscriptions too, as long as anything of them is there.
+
+
+def _in_force_of(name: str) -> str:
+    """A setting of a queue or topic: its own, or what it takes from the queue manager (§15)."""
+    if name not in REDELIVERY_FIELDS:
+        return f"own.{name}"
+    parts = REDELIVERY_DELAY if name in REDELIVERY_DELAY else (name,)
+    unsaid = " AND ".join(f"own.{one} = {GIVEN[one][1]}" for one in parts)
+    takes = "inherits_redelivery AND destination <> rule.error_destination"
+    return f"IF({takes} AND {unsaid}, rule.{name}, own.{name}) AS {name}"
+
+
+# Settings of a topic are those of its subscriptions too, as long as anything of them is there. What
+# none of them says of redelivery the queue manager does, but for its error destination.
 SETTINGS = f"""
-SELECT * FROM {{destination_settings}}
-UNION ALL
-SELECT one.queue_manager, one.kind, destination, one.store,
-    greatest(from_position, one.store), until_position, {", ".join((*GIVEN, *FIELDS))}
-FROM {{stores}} AS one JOIN {{destination_settings}} AS topic USING (queue_manager, destination)
-WHERE one.kind = 'subscription' AND topic.store = one.topic_store
-    AND (until_position IS NULL OR one.store < until_position)
+WITH
+own AS (
+    SELECT * FROM {{destination_settings}}
+    UNION ALL
+    SELECT one.queue_manager, one.kind, destination, one.store,
+        greatest(from_position, one.store), until_position, {", ".join((*GIVEN, *FIELDS))}
+    FROM {{stores}} AS one JOIN {{destination_settings}} AS topic USING (queue_manager, destination)
+    WHERE one.kind = 'subscription' AND topic.store = one.topic_store
+        AND (until_position IS NULL OR one.store < until_position)
+),
+told AS (
+    SELECT queue_manager, from_position, struct({", ".join(REDELIVERY_FIELDS)}) AS rule
+    FROM {{manager_settings}}
+),
+rules AS (
+    SELECT queue_manager AS whose, rule, from_position AS begins_at,
+        lead(from_position) OVER (PARTITION BY queue_manager ORDER BY from_position) AS ends_at
+    FROM (
+        SELECT *, lag(rule) OVER (PARTITION BY queue_manager ORDER BY from_position) AS before
+        FROM told
+    )
+    WHERE NOT rule <=> before
+)
+SELECT queue_manager, kind, destination, store, greatest(from_position, begins_at) AS from_position,
+    least(until_position, ends_at) AS until_position,
+    {", ".join(_in_force_of(name) for name in (*GIVEN, *FIELDS))}
+FROM own JOIN rules ON whose = queue_manager
+    AND (until_position IS NULL OR begins_at < until_position)
+    AND (ends_at IS NULL OR from_position < ends_at)
 """
 # Those of the queue manager: the first row is before all entries.
 MANAGER_SETTINGS = f"""
 WITH given AS (
     SELECT queue_manager, replied_at AS position, flag AS automatic_creation, maximum_lifetime_ms,
-        from_json(settings, '{_schema(MANAGER_GIVEN)}') AS told
+        from_json(settings, '{schema_of(MANAGER_GIVEN)}') AS told
     FROM {{applied}} WHERE reply <> 'Refused' AND kind = 'AlterQueueManager'
     UNION ALL
-    SELECT DISTINCT queue_manager, -1, NULL, NULL, from_json(NULL, '{_schema(MANAGER_GIVEN)}')
+    SELECT DISTINCT queue_manager, -1, NULL, NULL, from_json(NULL, '{schema_of(MANAGER_GIVEN)}')
     FROM {{operations}}
 )
 SELECT queue_manager, position AS from_position, lead(position) OVER life AS until_position,

@@ -98,7 +98,7 @@ def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
         storage = ("segment_bytes", "segments_min", "segments_max")
         quotas = ("messages_max", "bytes_max", *RESUME_MARKS)
         names = (*storage, *quotas, "journaling", "journal_lifetime_ms", *UNIT_LIMITS)
-        given = {name: getattr(operation, name) for name in names}
+        given = {name: getattr(operation, name) for name in names} | (operation.redelivery or {})
         given = {name: value for name, value in given.items() if value is not None}
         return (_compact(given) if given else None, operation.maximum_lifetime_ms)
     if isinstance(operation, op.Open):

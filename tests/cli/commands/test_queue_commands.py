@@ -1,5 +1,6 @@
 """`ledgermq queue` on a real broker and worker."""
 
+import re
 import uuid
 
 import pytest
@@ -264,6 +265,23 @@ def test_the_queue_managers_quotas_are_shown_beside_what_counts_against_them(cli
     finally:
         assert cli("manager", "alter", "--messages-max", 0, "--bytes-max", 0).code == OK
     assert cli("manager", "alter", "--messages-max", -1).code == USAGE
+
+
+def test_redelivery_of_the_queue_manager_is_shown_where_it_is_taken(cli, queue, connection):
+    """`manager alter` sets it, `queue show` tells whose a setting is (INF-16)."""
+    assert cli("manager", "alter", "--redelivery-limit", 5).code == OK
+    try:
+        assert re.search(r"redelivery limit\t5\n", cli("manager", "show").out)
+        assert "5, of the queue manager" in cli("queue", "show", queue).out
+        shown = cli("queue", "show", queue, "--json").document
+        assert (shown["inherited"], shown["settings"]["redelivery_limit"]) == (
+            {"redelivery_limit": 5},
+            -1,
+        )
+        assert cli("queue", "alter", queue, "--no-inherits-redelivery").code == OK
+        assert "of the queue manager" not in cli("queue", "show", queue).out
+    finally:
+        assert cli("manager", "alter", "--redelivery-limit", "none").code == OK
 
 
 def test_queue_why_says_who_gets_nothing_and_why(cli, queue, own_connection):

@@ -48,7 +48,7 @@ UNCHANGED = dict.fromkeys(
     ),
     None,
 )
-NO_WINDOW = dict.fromkeys(OPERATION_FIELDS, 0)
+NO_WINDOW = dict.fromkeys(OPERATION_FIELDS, 0) | {"inherits_redelivery": True}
 LIMITS = {
     "message_bytes_max": 0,
     "unacknowledged_max": 0,
@@ -125,7 +125,7 @@ CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
                 (
                     *("automatic_creation", "maximum_lifetime_ms"),
                     *("messages_max", "bytes_max", "journaling", "journal_lifetime_ms"),
-                    *("messages_resume", "bytes_resume"),
+                    *("messages_resume", "bytes_resume", "redelivery"),
                     *("segment_bytes", "segments_min", "segments_max"),
                     *("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms"),
                 )

@@ -23,7 +23,7 @@ def test_every_setting_of_the_schema_has_a_keyword():
         name if name in (*names, *OPERATION_FIELDS) else f"{name}_percent"
         for name in setting_keywords()
     ]
-    assert keywords == [*names, *OPERATION_FIELDS]
+    assert sorted(keywords) == sorted([*names, *OPERATION_FIELDS])
 
 
 def test_settings_not_given_are_not_said():
@@ -133,6 +133,46 @@ def test_db_18_maximum_lifetime_is_thirty_days_and_can_be_changed(memory):
         memory.advance(1)
         assert admin.queue_status("kept").expired == 1
         assert admin.queue_manager_status().maximum_lifetime_ms == 1_000
+
+
+def test_queues_take_the_redelivery_of_the_queue_manager(memory):
+    """What they do not say themselves; its error destination takes nothing (INF-12, INF-16)."""
+    with memory.connect() as connection, connection.session(ack="CLIENT") as session:
+        admin = connection.admin
+        admin.create_queue("dead")
+        admin.create_queue("own", redelivery_limit=3, redelivery_steps="1:100")
+        admin.create_queue("alone", inherits_redelivery=False)
+        admin.alter_queue_manager(redelivery="1:move(queue:dead)")
+        rule = admin.queue_manager_status().redelivery
+        assert (rule["redelivery_limit"], rule["error_destination"]) == (1, "queue:dead")
+        session.producer("queue:new").send("x")
+        taken = {name: admin.queue_status(name).inherited for name in ("new", "own", "alone")}
+        dead = {"error_destination": "queue:dead"}
+        whole = dead | {"redelivery_limit": 1, "redelivery_delay_override_ms": 0}
+        assert taken == {"new": whole, "own": dead, "alone": {}}
+        assert admin.queue_status("dead").inherited == {}
+        assert admin.queue_status("new").settings["redelivery_limit"] == -1
+        consumer = session.consumer("queue:new")
+        for _ in range(2):
+            assert consumer.receive(timeout=5).body == "x"
+            session.recover()
+        assert admin.queue_status("dead").current == 1
+        with pytest.raises(ledgermq.DestinationInUseError, match="of the queue manager"):
+            admin.delete_queue("dead", purge=True)
+        admin.alter_queue_manager(error_destination="")
+        admin.delete_queue("dead", purge=True)
+
+
+def test_the_queue_manager_takes_settings_of_redelivery_alone(memory):
+    """Another setting is named with those that there are; a destination must be there."""
+    with memory.connect() as connection:
+        admin = connection.admin
+        with pytest.raises(TypeError, match="fifo_mode; of redelivery there are: redelivery_delay"):
+            admin.alter_queue_manager(fifo_mode="PROTECTED")
+        with pytest.raises(ledgermq.InvalidDestinationError, match="does not exist"):
+            admin.alter_queue_manager(error_destination="queue:none")
+        with pytest.raises(ledgermq.RefusedError, match="redelivery_limit is -2"):
+            admin.alter_queue_manager(redelivery_limit=-2)
 
 
 @pytest.mark.parametrize(

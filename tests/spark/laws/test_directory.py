@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from ledgermq.protocol import operations as op
-from ledgermq.protocol.settings import given_settings
+from ledgermq.protocol.settings import given_settings, redelivery_of
 from ledgermq_spark.laws.directory import FIELDS, GIVEN, MANAGER_FIELDS, MANAGER_GIVEN
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script, color_header
@@ -86,7 +86,10 @@ def settings_of(kind, store):
         "messages_resume": mark.messages if mark else 0,
         "bytes_resume": mark.bytes if mark else 0,
     }
-    return asdict(store.settings) | fields | {"group_affinity": affinity} | window | marks
+    inherits = {"inherits_redelivery": getattr(store, "topic", store).inherits_redelivery}
+    return (
+        asdict(store.settings) | fields | {"group_affinity": affinity} | window | marks | inherits
+    )
 
 
 def standing_in(state):
@@ -111,7 +114,8 @@ def manager_settings_of(state):
     mark = state.resume_mark
     told |= {"messages_resume": mark.messages if mark else 0}
     told |= {"bytes_resume": mark.bytes if mark else 0}
-    return told | {"maximum_lifetime_ms": state.lifetimes.maximum_ms} | storage_of(state)
+    told |= {"maximum_lifetime_ms": state.lifetimes.maximum_ms} | redelivery_of(state.redelivery)
+    return told | storage_of(state)
 
 
 def storage_of(state):

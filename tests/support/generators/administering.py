@@ -139,10 +139,13 @@ class Administering(ABC):
         limit = self.one((None, -1, 0, 0, 0, 1))
         settings = self.redelivery() | {"error_destination": target, "redelivery_limit": limit}
         kind, _, name = destination.partition(":")
-        if kind == "topic":
-            self.write(op.AlterTopic(**self.common(session), topic=name, settings=settings))
+        fields = self.common(session) | {"inherits_redelivery": self.one((None, None, True, False))}
+        if self.one((True, False, False)):
+            self.write(op.AlterQueueManager(**self.common(session), redelivery=settings))
+        elif kind == "topic":
+            self.write(op.AlterTopic(**fields, topic=name, settings=settings))
         else:
-            self.write(op.AlterQueue(**self.common(session), queue=name, settings=settings))
+            self.write(op.AlterQueue(**fields, queue=name, settings=settings))
 
     def is_open(self, session: dict[str, Any]) -> bool:
         """Whether a session did not end meanwhile."""

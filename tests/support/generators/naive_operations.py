@@ -121,17 +121,20 @@ STEPS = tuple(
 )
 actors = st.sampled_from(("a", "a", "a", "ä\n", "", "a" * 129))
 FIFO_MODES = ("UNKNOWN", "CONCURRENT", "PROTECTED", "SERIALIZED")
+redelivery: dict[str, st.SearchStrategy[Any]] = {
+    "redelivery_delay_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1_000)),
+    "redelivery_limit": st.none() | st.sampled_from((-2, -1, 0, 1, 2**31 - 1)),
+    "redelivery_delay_multiplier_percent": st.none() | st.sampled_from((99, 100, 10_000)),
+    "redelivery_delay_max_ms": st.none() | st.sampled_from((-1, 0, 1)),
+    "redelivery_steps": st.none() | st.sampled_from(STEPS),
+    "error_destination": st.none() | st.sampled_from(DESTINATIONS),
+}
 settings = st.none() | st.fixed_dictionaries(
     {
+        **redelivery,
         "time_to_live_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1, 5_000)),
         "delivery_delay_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1_000)),
         "expiry_destination": st.none() | st.sampled_from(DESTINATIONS),
-        "redelivery_delay_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1_000)),
-        "redelivery_limit": st.none() | st.sampled_from((-2, -1, 0, 1, 2**31 - 1)),
-        "redelivery_delay_multiplier_percent": st.none() | st.sampled_from((99, 100, 10_000)),
-        "redelivery_delay_max_ms": st.none() | st.sampled_from((-1, 0, 1)),
-        "redelivery_steps": st.none() | st.sampled_from(STEPS),
-        "error_destination": st.none() | st.sampled_from(DESTINATIONS),
         "puts_disabled": st.sampled_from((None, None, None, False, True)),
         "messages_max": st.none() | st.sampled_from((-1, 0, 1, 3, 2**53, 2**53 + 1)),
         "bytes_max": st.none() | st.sampled_from((-1, 0, 2, 2**53, 2**53 + 1)),
@@ -212,6 +215,7 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         unacknowledged_max=small,
         group_affinity=st.booleans(),
         settings=settings,
+        inherits_redelivery=st.booleans(),
     ),
     st.builds(
         op.AlterQueue,
@@ -220,6 +224,7 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         gets_disabled=st.none() | st.booleans(),
         group_affinity=st.none() | st.booleans(),
         settings=settings,
+        inherits_redelivery=st.none() | st.booleans(),
     ),
     st.builds(
         op.AlterTopic,
@@ -243,6 +248,7 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         segments_max=st.none() | st.sampled_from((-1, 0, 1, 2, 7, 100_000)),
         journaling=st.none() | st.booleans(),
         journal_lifetime_ms=st.none() | st.sampled_from((-1, 0, 60_000)),
+        redelivery=st.none() | st.fixed_dictionaries(redelivery),
     ),
     st.builds(op.Upgrade, **common, version=st.integers(-1, 1)),
     st.builds(

@@ -86,9 +86,16 @@ class ModelAdministration(ModelTopics):
             self.end_parking(store)
             self.touch(store)
 
+    def set_inheriting(self, place: Row, entry: Any) -> None:
+        """Whether it takes redelivery from the queue manager."""
+        if entry.inherits_redelivery is not None:
+            place["inherits_redelivery"] = entry.inherits_redelivery
+
     def is_named(self, destination: str) -> bool:
         """Whether a setting of another names it as where messages go."""
         places = [*self.queues, *self.topics]
+        if self.redelivery.get("error_destination") == destination:
+            return True
         return any(one["settings"][name] == destination for one in places for name in TARGETS)
 
     def do_create_topic(self, session: Row, entry: Any) -> str | None:
@@ -103,6 +110,7 @@ class ModelAdministration(ModelTopics):
         topic = self.add_topic(entry.topic)
         self.set_window(topic, entry)
         self.set_marks(topic, entry)
+        self.set_inheriting(topic, entry)
         self.set_settings(topic, entry.settings)
         topic["description"] = entry.description
         topic["message_bytes_max"] = entry.message_bytes_max
@@ -119,6 +127,7 @@ class ModelAdministration(ModelTopics):
             return reason
         self.set_window(topic, entry)
         self.set_marks(topic, entry)
+        self.set_inheriting(topic, entry)
         self.set_settings(topic, entry.settings)
         for name in ("description", "message_bytes_max", "unacknowledged_max"):
             if getattr(entry, name) is not None:
@@ -155,6 +164,7 @@ class ModelAdministration(ModelTopics):
         queue = self.add_queue(entry.queue)
         self.set_window(queue, entry)
         self.set_marks(queue, entry)
+        self.set_inheriting(queue, entry)
         self.set_settings(queue, entry.settings)
         queue["description"] = entry.description
         queue["message_bytes_max"] = entry.message_bytes_max
@@ -172,6 +182,7 @@ class ModelAdministration(ModelTopics):
             return reason
         self.set_window(queue, entry)
         self.set_marks(queue, entry)
+        self.set_inheriting(queue, entry)
         self.set_settings(queue, entry.settings)
         for name in ("description", "message_bytes_max", "gets_disabled", "unacknowledged_max"):
             if getattr(entry, name) is not None:
@@ -218,6 +229,11 @@ class ModelAdministration(ModelTopics):
         told = {name: getattr(entry, name) for name in limits}
         if self.check_marks(self.marks, entry, limits | _given(told)):
             return "setting-invalid"
+        reason = self.check_settings("", entry.redelivery)
+        if reason is not None:
+            return reason
+        if entry.redelivery is not None:
+            self.redelivery_rule(entry.redelivery)
         self.set_marks(self.marks, entry)
         self.messages_max = self.messages_max if entry.messages_max is None else entry.messages_max
         self.bytes_max = self.bytes_max if entry.bytes_max is None else entry.bytes_max

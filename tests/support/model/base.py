@@ -8,7 +8,7 @@ from support.model.journal import ModelJournal
 from support.model.moves import SETTINGS
 from support.model.storage import LIVE
 
-__all__ = ["BODY_MAX", "INT_MAX", "LIVE", "MARKS", "WINDOW", "ModelBase"]
+__all__ = ["BODY_MAX", "INT_MAX", "LIVE", "MARKS", "OWN_FIELDS", "WINDOW", "ModelBase"]
 
 Row = dict[str, Any]
 BODY_MAX = 8 * 1024 * 1024 - 4 * 1024
@@ -16,6 +16,8 @@ INT_MAX = 2147483647
 # How long and how many deduplication ids a queue or topic remembers.
 MARKS = ("messages_resume", "bytes_resume")
 WINDOW = ("deduplication_window_ms", "deduplication_ids_max")
+# Settings of queues and topics that operations give in fields of their own.
+OWN_FIELDS = (*WINDOW, *MARKS, "inherits_redelivery")
 
 
 class ModelBase(ModelJournal):
@@ -31,6 +33,7 @@ class ModelBase(ModelJournal):
         self.automatic_creation = True
         self.maximum_lifetime_ms = 30 * 86_400_000
         self.messages_max = self.bytes_max = 0
+        self.redelivery: Row = {}
         self.marks = {**dict.fromkeys(MARKS, 0), "holds_up": False}
         self.unit_limits_ms = {"unit_of_work_time_limit_ms": 0, "unit_of_work_idle_limit_ms": 0}
         self.blocked: list[Row] = []
@@ -179,6 +182,7 @@ class ModelBase(ModelJournal):
             "ids": [],
             **dict.fromkeys((*WINDOW, *MARKS), 0),
             "holds_up": False,
+            "inherits_redelivery": True,
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }
@@ -204,6 +208,7 @@ class ModelBase(ModelJournal):
             "ids": [],
             **dict.fromkeys((*WINDOW, *MARKS), 0),
             "holds_up": False,
+            "inherits_redelivery": True,
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ledgermq.protocol.operations import Operation, SessionOperation, Unreadable
-from support.model.base import MARKS, WINDOW
+from support.model.base import OWN_FIELDS
 from support.model.operations import ModelOperations
 
 Row = dict[str, Any]
@@ -171,7 +171,8 @@ class Model(ModelOperations):
             "groups": len(self.group_ids(name)),
             "temporary": queue["owner"] is not None,
             "gets_disabled": queue["gets_disabled"],
-            "settings": queue["settings"] | {name: queue[name] for name in (*WINDOW, *MARKS)},
+            "settings": queue["settings"] | {name: queue[name] for name in OWN_FIELDS},
+            "inherited": self.inherited(queue),
             "receivers": len([1 for one in self.consumers if one["queue"] == name and one["open"]]),
             "message_count": len(resident),
             "sent_and_committed": place.count("consumed"),

@@ -9,6 +9,7 @@ from support.model.groups import ModelGroups
 
 Row = dict[str, Any]
 ENDS_PARKING = ("moved", "copied", "retried", "group-parked")
+ONE_BY_ONE = ("redelivery_limit", "error_destination")
 WAITING = ("available", "unborn", "delayed")
 SETTINGS: Row = {
     "time_to_live_override_ms": -1,
@@ -27,6 +28,8 @@ SETTINGS: Row = {
     "fifo_mode": "CONCURRENT",
     "keeps_group_order": False,
 }
+
+DELAYS = {name for name in SETTINGS if "redelivery" in name} - {"redelivery_limit"}
 
 
 class ModelMoves(ModelGroups, ModelFifo):
@@ -121,6 +124,14 @@ class ModelMoves(ModelGroups, ModelFifo):
         """What the group of a message goes by."""
         raise NotImplementedError
 
+    def redelivery_rule(self, given: Row | None) -> None:
+        """The queue manager has other redelivery; a setting of it that was never given is none."""
+        told = {name: one for name, one in (given or {}).items() if one is not None}
+        before = {name: SETTINGS[name] for name in (*DELAYS, *ONE_BY_ONE)} | self.redelivery
+        self.redelivery = before | told
+        for store in [*self.queues, *self.subscriptions]:
+            self.end_parking(store["id"])
+
     def life_ends(self, message: Row) -> int:
         """When the queue manager's maximum lifetime of a numbered message ends; -1: never."""
         life = self.maximum_lifetime_ms
@@ -134,13 +145,23 @@ class ModelMoves(ModelGroups, ModelFifo):
 
     def settings_of(self, store: str) -> Row:
         """The settings of a queue, or of the topic of a subscription."""
-        if store.startswith("topic:"):
-            topic = self.topic(store[6:].partition("#")[0])
-            assert topic is not None
-            return dict(topic["settings"])
-        queue = self.queue(store)
-        assert queue is not None
-        return dict(queue["settings"])
+        is_topic = store.startswith("topic:")
+        place = self.topic(store[6:].partition("#")[0]) if is_topic else self.queue(store)
+        assert place is not None
+        return place["settings"] | self.inherited(place)
+
+    def inherited(self, place: Row) -> Row:
+        """What a queue or topic takes from the queue manager: delays only all together."""
+        own, taken = place["settings"], {}
+        is_topic = place["id"].startswith("topic:")
+        name = place["id"] if is_topic else "queue:" + place["id"]
+        if not place["inherits_redelivery"] or name == self.redelivery.get("error_destination"):
+            return {}
+        unsaid = {key for key in self.redelivery if own[key] == SETTINGS[key]}
+        for key in unsaid:
+            if key in ONE_BY_ONE or unsaid >= DELAYS:
+                taken[key] = self.redelivery[key]
+        return {key: value for key, value in taken.items() if value != SETTINGS[key]}
 
     def transfer(self, message: Row, destination: str, reason: str) -> None:
         """A message that is gone is put elsewhere, as a new one that says where it was."""
@@ -186,7 +207,8 @@ class ModelMoves(ModelGroups, ModelFifo):
 
     def limit_of(self, header: Any, place: Row | None) -> int:
         """The redelivery limit of a message that comes to a place."""
-        limit = int(place["settings"]["redelivery_limit"]) if place else -1
+        settings = place["settings"] | self.inherited(place) if place else self.redelivery
+        limit = int(settings.get("redelivery_limit", -1))
         asked = (header or {}).get("redelivery_limit", -1)
         return int(asked) if limit < 0 else limit
 

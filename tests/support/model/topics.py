@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ledgermq.selector import SelectorError, parse_selector
-from support.model.base import LIVE, MARKS, WINDOW, ModelBase
+from support.model.base import LIVE, OWN_FIELDS, ModelBase
 
 Row = dict[str, Any]
 
@@ -298,7 +298,8 @@ class ModelTopics(ModelBase):
             "message_bytes_max": topic["message_bytes_max"],
             "unacknowledged_max": topic["unacknowledged_max"],
             "temporary": topic["owner"] is not None,
-            "settings": topic["settings"] | {name: topic[name] for name in (*WINDOW, *MARKS)},
+            "settings": topic["settings"] | {name: topic[name] for name in OWN_FIELDS},
+            "inherited": self.inherited(topic),
             "subscriptions": len(mine),
             "receivers": sum(len(self.receivers(one["id"])) for one in mine),
             "message_count": len(numbers),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from support.planted import (
     deduplication_faults,
     fold_faults,
+    inheritance_faults,
     order_faults,
     put_faults,
     source_faults,
@@ -23,6 +24,7 @@ FAMILIES = (
     source_faults.SOURCES,
     deduplication_faults.DEDUPLICATION,
     deduplication_faults.DEDUPLICATION_SCRIPTS,
+    inheritance_faults.INHERITANCE,
     order_faults.GROUPS,
     order_faults.FIFO,
     order_faults.GROUP_ORDER,

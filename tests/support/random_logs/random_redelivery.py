@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ledgermq.protocol import operations as op
-from ledgermq.protocol.settings import FIFO_MODES, given_settings
+from ledgermq.protocol.settings import FIFO_MODES, REDELIVERY_FIELDS, given_settings
 from support.brokers.log_writer import Script, ScriptSession
 from support.random_logs.random_ends import timed_message
 
@@ -76,11 +76,16 @@ class RandomRedelivery:
         }
         if self._ordered:
             told["keeps_group_order"] = random.random() < 0.8
-        if random.random() < 0.3:
-            session.send(op.AlterTopic, topic=TOPIC, settings=given_settings(told))
+        fields = {"inherits_redelivery": random.choice((None, None, True, False))}
+        settings = given_settings(told)
+        whose = random.random()
+        if whose < 0.3 and settings is not None:
+            redelivery = {name: settings[name] for name in REDELIVERY_FIELDS}
+            session.send(op.AlterQueueManager, redelivery=redelivery)
+        elif whose < 0.5:
+            session.send(op.AlterTopic, topic=TOPIC, settings=settings, **fields)
         else:
-            queue = random.choice(QUEUES)
-            session.send(op.AlterQueue, queue=queue, settings=given_settings(told))
+            session.send(op.AlterQueue, queue=random.choice(QUEUES), settings=settings, **fields)
 
     def put(self, session: ScriptSession, held: list[int], transacted: bool) -> None:
         """Puts messages with redelivery limits of their own."""

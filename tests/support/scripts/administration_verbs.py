@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ledgermq.protocol import operations
 from ledgermq.protocol.administration import PositionsSkipped, VersionOffered
 from ledgermq.protocol.operations import Operation
-from ledgermq.protocol.settings import given_settings
+from ledgermq.protocol.settings import REDELIVERY_FIELDS, given_settings
 from support.scripts.script import Line, time_us
 from support.scripts.verb_parts import Verb, common, yes
 
@@ -61,13 +61,15 @@ def _create(player: Player, line: Line) -> Operation:
 
 def _own_fields(line: Line, *, otherwise: int | None) -> dict[str, Any]:
     """`window=5s ids=3`: how long and how many deduplication ids are remembered.
-    `messages_resume=2`, `bytes_resume=9`: marks of quotas.
+    `messages_resume=2`, `bytes_resume=9`: marks of quotas. `inherits=no`: no redelivery of the
+    queue manager.
     """
     given = line.options
     return {
         **{name: int(given[name]) if name in given else otherwise for name in MARKS},
         "deduplication_window_ms": _ms(given["window"]) if "window" in given else otherwise,
         "deduplication_ids_max": int(given["ids"]) if "ids" in given else otherwise,
+        "inherits_redelivery": yes(given.get("inherits", None if otherwise is None else "yes")),
     }
 
 
@@ -140,6 +142,12 @@ def _settings(line: Line) -> dict[str, Any] | None:
     return given_settings({name: read(text) for (name, read), text in told})
 
 
+def _redelivery(line: Line) -> dict[str, Any] | None:
+    """The settings of redelivery that a line names, or None."""
+    given = _settings(line)
+    return given and {name: given[name] for name in REDELIVERY_FIELDS}
+
+
 def _delete(player: Player, line: Line) -> Operation:
     purge = "purge" in line.words[1:]
     return operations.DeleteQueue(**common(player, line), queue=line.words[0], purge=purge)
@@ -158,6 +166,7 @@ def _alter_manager(player: Player, line: Line) -> Operation:
             for name in (*STORAGE, "messages_max", "bytes_max", *MARKS)
             if name in given
         },
+        redelivery=_redelivery(line),
         journaling=yes(given.get("journaling")),
         journal_lifetime_ms=_ms(given["journal_lifetime"]) if "journal_lifetime" in given else None,
     )

@@ -184,7 +184,7 @@ class Player:
             self._equal("status", status, None)
             return
         assert status is not None, f"no queue {line.words[0]}"
-        self._compare_options(line, status["settings"] | status, STATUS_NAMES)
+        self._compare_options(line, status["settings"] | status["inherited"] | status, STATUS_NAMES)
 
     def ask_blocked(self, line: Line) -> None:
         """`blocked QUEUE name=value`: what waits for a quota."""
@@ -200,7 +200,9 @@ class Player:
             self._equal("topic", named, [])
             return
         assert named, f"no topic {line.words[0]}"
-        self._compare_options(line, named[0]["settings"] | named[0], STATUS_NAMES)
+        self._compare_options(
+            line, named[0]["settings"] | named[0]["inherited"] | named[0], STATUS_NAMES
+        )
 
     def ask_subscription(self, line: Line) -> None:
         """`subscription TOPIC NAME name=value`, `subscription TOPIC NAME none`; NAME `-`: all."""

@@ -7,7 +7,14 @@ from typing import Any, Final
 
 import click
 
-from ledgermq.cli.options.setting_options import NONE, Duration, duration_text
+from ledgermq.cli.options.setting_options import (
+    NONE,
+    Duration,
+    duration_text,
+    given_options,
+    redelivery_options,
+    shown_settings,
+)
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Output, cell_text
 
@@ -34,6 +41,8 @@ def show(target: Target, output: Output) -> None:
         elif key == "time_reference":
             ahead = None if value is None else status["time"] - value
             labels["ahead of the clock"] = NONE if ahead is None else str(ahead)
+        elif key == "redelivery":
+            labels |= shown_settings(value)
         elif key == "journal_backup":
             labels["journal backup"] = _backup_text(target, value)
         else:
@@ -111,13 +120,13 @@ def _backup_text(target: Target, backup: dict[str, Any] | None) -> str:
     type=Duration(0),
     help="How long it may be without a put or get; none: no limit.",
 )
+@redelivery_options
 @target_options
 def alter(target: Target, output: Output, **settings: Any) -> None:
     """Change settings of the queue manager; what is not given stays as it is."""
-    if all(value is None for value in settings.values()):
-        raise click.UsageError("nothing to change: give at least one setting, see --help")
+    given = given_options(settings)
     with target.connect() as connection:
-        position = connection.admin.alter_queue_manager(**settings)
+        position = connection.admin.alter_queue_manager(**given)
     output.done(
         f"queue manager {target.queue_manager} altered",
         {"queue_manager": target.queue_manager, "altered": True, "position": position},

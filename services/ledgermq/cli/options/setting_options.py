@@ -15,7 +15,13 @@ import click
 
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.together import Command, Read, together
-from ledgermq.client.admin.queue_settings import Kind, Setting, setting_keywords
+from ledgermq.client.admin.queue_settings import (
+    Kind,
+    QueueSettings,
+    RedeliverySettings,
+    Setting,
+    setting_keywords,
+)
 from ledgermq.redelivery import parse_steps
 
 NONE: Final = "none"
@@ -93,15 +99,22 @@ def _option_of(keyword: str, setting: Setting) -> Callable[..., Any]:
     return click.option(f"--{word}", keyword, type=_type_of(setting), help=text)
 
 
-# One option for every setting; those not given are None.
-setting_options: Final = together(
-    *(_option_of(keyword, setting) for keyword, setting in setting_keywords().items()),
-    click.option(
-        "--redelivery",
-        help="Redelivery as Java CAPS writes it, such as '5:1000; 10:5000; 50:move(queue:dead$)', "
-        "in the place of the other redelivery options and --error-destination.",
-    ),
-)
+def _options_of(settings: type) -> Callable[[Command], Command]:
+    """One option for every setting; those not given are None."""
+    return together(
+        *(_option_of(keyword, setting) for keyword, setting in setting_keywords(settings).items()),
+        click.option(
+            "--redelivery",
+            help="Redelivery as Java CAPS writes it, such as "
+            "'5:1000; 10:5000; 50:move(queue:dead$)', "
+            "in the place of the other redelivery options and --error-destination.",
+        ),
+    )
+
+
+setting_options: Final = _options_of(QueueSettings)
+# Those that are settings of the queue manager too.
+redelivery_options: Final = _options_of(RedeliverySettings)
 
 
 def common_options(of: str, *, altering: bool = False) -> Callable[[Command], Command]:

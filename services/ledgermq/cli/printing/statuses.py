@@ -32,6 +32,8 @@ def print_status(target: Target, output: Output, status: Mapping[str, Any], *, s
     document = with_iso_times(status)
     labels = {key.replace("_", " "): value for key, value in document.items()}
     labels.update(shown_settings(labels.pop("settings")))
+    taken = shown_settings(labels.pop("inherited"))
+    labels.update({label: f"{value}, of the queue manager" for label, value in taken.items()})
     labels["blocked"] = blocked_text(document["blocked"])
     labels["position"] = target.named(document["position"])
     output.fields(labels, document=document)

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from ledgermq.client.admin.link import AdminPart
-from ledgermq.client.admin.queue_settings import QueueSettings, settings_given
+from ledgermq.client.admin.queue_settings import (
+    QueueSettings,
+    RedeliverySettings,
+    redelivery_given,
+    settings_given,
+)
 from ledgermq.client.argument_types import typed
 from ledgermq.client.destinations import queue_name, topic_name
 from ledgermq.protocol.administration import BackUpJournal
@@ -241,6 +246,7 @@ class Changes(AdminPart):
         unit_of_work_idle_limit_ms: int | None = None,
         messages_resume: int | None = None,
         bytes_resume: int | None = None,
+        **redelivery: Unpack[RedeliverySettings],
     ) -> int:
         """Changes settings of the queue manager; None leaves one as it is.
 
@@ -266,8 +272,11 @@ class Changes(AdminPart):
             messages_resume: Puts that wait for the quota of messages go on when all hold no more
                 than so many. 0: when there is room.
             bytes_resume: The same for the quota of bytes.
+            redelivery: Settings of redelivery that queues and topics take which say none
+                themselves, such as `redelivery_limit=5, error_destination="queue:dead"`.
 
         Raises:
+            InvalidDestinationError: the error destination is none, or is not there.
             RefusedError: a setting is out of range.
         """
         return self._link.change(
@@ -285,6 +294,7 @@ class Changes(AdminPart):
             unit_of_work_idle_limit_ms=unit_of_work_idle_limit_ms,
             messages_resume=messages_resume,
             bytes_resume=bytes_resume,
+            redelivery=redelivery_given(**redelivery),
         )
 
     def back_up_journal(

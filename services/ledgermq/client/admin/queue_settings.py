@@ -17,8 +17,14 @@ from typing import Annotated, Any, Final, TypeAlias, TypedDict, Unpack, get_type
 from ledgermq.client.destinations import checked_destination
 from ledgermq.errors import ArgumentTypeError, IllegalStateError
 from ledgermq.errors.shown import shown
-from ledgermq.protocol.settings import FIFO_MODES, OPERATION_FIELDS, POLICIES, given_settings
-from ledgermq.redelivery import REDELIVERY_SETTINGS, parse_redelivery, parse_steps
+from ledgermq.protocol.settings import (
+    FIFO_MODES,
+    OPERATION_FIELDS,
+    POLICIES,
+    REDELIVERY_FIELDS,
+    given_settings,
+)
+from ledgermq.redelivery import parse_redelivery, parse_steps
 
 PERCENT: Final = "_percent"
 REDELIVERY: Final = "redelivery"
@@ -56,20 +62,9 @@ Destination: TypeAlias = str | Any
 Milliseconds: TypeAlias = int | timedelta
 
 
-class QueueSettings(TypedDict, total=False):
-    """Settings of queues and topics, beside those that a method names itself."""
+class RedeliverySettings(TypedDict, total=False):
+    """Settings of redelivery: of queues and topics, and of the queue manager for those without."""
 
-    time_to_live_override_ms: Annotated[
-        Milliseconds,
-        Setting(Kind.DURATION, "How long messages put from now on live; 0: for ever.", -1),
-    ]
-    delivery_delay_override_ms: Annotated[
-        Milliseconds,
-        Setting(Kind.DURATION, "Delivery delay of messages put from now on.", -1),
-    ]
-    expiry_destination: Annotated[
-        Destination, Setting(Kind.DESTINATION, "Where expired messages go.", "")
-    ]
     redelivery_delay_override_ms: Annotated[
         Milliseconds,
         Setting(Kind.DURATION, "Delay of redelivery, whatever the consumer has.", -1),
@@ -95,6 +90,29 @@ class QueueSettings(TypedDict, total=False):
         Setting(Kind.DESTINATION, "Where messages go that were redelivered too often.", ""),
     ]
     redelivery: str
+
+
+class QueueSettings(RedeliverySettings, total=False):
+    """Settings of queues and topics, beside those that a method names itself."""
+
+    inherits_redelivery: Annotated[
+        bool,
+        Setting(
+            Kind.FLAG,
+            "Whether it takes from the queue manager what it does not say of redelivery itself.",
+        ),
+    ]
+    time_to_live_override_ms: Annotated[
+        Milliseconds,
+        Setting(Kind.DURATION, "How long messages put from now on live; 0: for ever.", -1),
+    ]
+    delivery_delay_override_ms: Annotated[
+        Milliseconds,
+        Setting(Kind.DURATION, "Delivery delay of messages put from now on.", -1),
+    ]
+    expiry_destination: Annotated[
+        Destination, Setting(Kind.DESTINATION, "Where expired messages go.", "")
+    ]
     puts_disabled: Annotated[
         bool, Setting(Kind.FLAG, "Whether puts are refused; what goes there by rule still arrives.")
     ]
@@ -158,14 +176,14 @@ class QueueSettings(TypedDict, total=False):
 
 
 @cache
-def setting_keywords() -> Mapping[str, Setting]:
-    """Every setting by its keyword, in the order of the schema.
+def setting_keywords(of: type = QueueSettings) -> Mapping[str, Setting]:
+    """Every setting by its keyword, of queues and topics or of redelivery alone.
 
     A percentage has the keyword without that word, and is given as a factor. `redelivery` stands
     for several of them and is none.
     """
     found = {}
-    for name, hint in get_type_hints(QueueSettings, include_extras=True).items():
+    for name, hint in get_type_hints(of, include_extras=True).items():
         if name == REDELIVERY:
             continue
         (setting,) = hint.__metadata__
@@ -207,9 +225,27 @@ def settings_given(own: str = "", /, **settings: Unpack[QueueSettings]) -> dict[
     return fields if given is None else fields | {"settings": given}
 
 
+def redelivery_given(**redelivery: Unpack[RedeliverySettings]) -> dict[str, Any] | None:
+    """What an operation on the queue manager says of redelivery; None: nothing.
+
+    Raises:
+        TypeError: there is no setting of that name.
+        InvalidDestinationError, IllegalStateError: as `settings_given`.
+    """
+    keywords = setting_keywords(RedeliverySettings)
+    for keyword in redelivery:
+        if keyword != REDELIVERY and keyword not in keywords and keyword not in REDELIVERY_FIELDS:
+            known = ", ".join(keywords)
+            raise ArgumentTypeError(
+                f"a queue manager has no setting {keyword}; of redelivery there are: {known}"
+            )
+    given = settings_given(**redelivery).get("settings")
+    return given and {name: given[name] for name in REDELIVERY_FIELDS}
+
+
 def _redelivery(text: str, own: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that a redelivery string stands for, if none of them is given beside it."""
-    for name in REDELIVERY_SETTINGS:
+    for name in REDELIVERY_FIELDS:
         for keyword in (name, name.removesuffix(PERCENT)):
             if settings.get(keyword) is not None:
                 raise IllegalStateError(f"redelivery stands for {keyword} too: give one of them")

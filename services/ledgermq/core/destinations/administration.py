@@ -72,7 +72,7 @@ def create(entry: Entry, session: Session, operation: Create) -> Refusal | None:
     refusal = check_new_name(kind, name)
     if refusal is not None:
         return refusal
-    made = new_destination(f"{kind}:{name}", entry.position)
+    made = new_destination(entry.state, f"{kind}:{name}", entry.position)
     if find_destination(entry.state, made.destination) is not None:
         return Refusal(REASONS[kind].exists, f"{kind} {name} exists already")
     refusal = _change(entry, made, operation)
@@ -118,7 +118,9 @@ def _change(entry: Entry, found: Queue, operation: Create | Alter) -> Refusal | 
     )
     if isinstance(deduplication, Refusal):
         return deduplication
-    settings = _checked_settings(entry.state, found, operation.settings)
+    settings = checked_settings(
+        entry.state, found.destination, found.own_settings, operation.settings
+    )
     if isinstance(settings, Refusal):
         return settings
     marks = checked_mark(
@@ -130,6 +132,8 @@ def _change(entry: Entry, found: Queue, operation: Create | Alter) -> Refusal | 
         return marks
     found.resume_mark = changed_mark(found.resume_mark, *marks)
     set_deduplication(found, *deduplication, entry.state.time)
+    if operation.inherits_redelivery is not None:
+        found.inherits_redelivery = operation.inherits_redelivery
     configure(entry.state, found, settings)
     for name in SETTINGS:
         value = getattr(operation, name, None)
@@ -140,14 +144,19 @@ def _change(entry: Entry, found: Queue, operation: Create | Alter) -> Refusal | 
     return None
 
 
-def _checked_settings(state: QueueManager, found: Queue, given: Given | None) -> Settings | Refusal:
-    """The settings with those that are given; what they name must be there (INF-16)."""
-    settings = changed(found.settings, given)
+def checked_settings(
+    state: QueueManager, of: str, own: Settings, given: Given | None
+) -> Settings | Refusal:
+    """Settings of a destination, or of the queue manager, with those that are given.
+
+    What they name must be there (INF-16).
+    """
+    settings = changed(own, given)
     wrong = wrong_in(settings)
     if wrong is not None:
         return Refusal(Reason.SETTING_INVALID, wrong)
     for name, destination in targets_of(settings).items():
-        if destination == found.destination:
+        if destination == of:
             return Refusal(Reason.SETTING_INVALID, f"{name} of {destination} may not be itself")
         if not destination.startswith(("queue:", "topic:")):
             return Refusal(

@@ -6,6 +6,7 @@ its sessions get from it, everybody may put to it, and it ends with the connecti
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from ledgermq.core.entry import Entry
@@ -19,11 +20,12 @@ from ledgermq.core.state.records import Connection, Queue, Session, Topic
 from ledgermq.protocol.limits import is_name
 from ledgermq.protocol.operations import CreateTemporary
 from ledgermq.protocol.reasons import Reason, Refusal
-from ledgermq.protocol.settings import DEFAULTS, Settings, targets_of
+from ledgermq.protocol.settings import DEFAULTS, Given, Settings, inherited, targets_of
 
 QUEUE_PREFIX = "queue:"
 TOPIC_PREFIX = "topic:"
 TEMPORARY = "temporary/"
+THE_QUEUE_MANAGER: Final = "the queue manager"
 
 UNKNOWN: Final = {"queue": Reason.QUEUE_UNKNOWN, "topic": Reason.TOPIC_UNKNOWN}
 
@@ -58,7 +60,7 @@ def use_destination(state: QueueManager, destination: str, position: int) -> Que
             UNKNOWN[kind],
             f"{kind} {name} does not exist and automatic creation is off; create it",
         )
-    return new_destination(destination, position)
+    return new_destination(state, destination, position)
 
 
 def find_given(state: QueueManager, destination: str) -> Queue | Refusal:
@@ -79,13 +81,16 @@ def _check_kind(destination: str) -> Refusal | None:
     )
 
 
-def new_destination(destination: str, position: int) -> Queue:
+def new_destination(state: QueueManager, destination: str, position: int) -> Queue:
     kind, _, name = destination.partition(":")
-    return Queue(name, position) if kind == "queue" else Topic(name, position)
+    made = Queue(name, position) if kind == "queue" else Topic(name, position)
+    made.settings = _settings_in_force(state, made)
+    return made
 
 
 def add_destination(state: QueueManager, found: Queue) -> None:
-    """Adds a queue or topic, unless it is there."""
+    """Adds a queue or topic, unless it is there; what waited for room may find other settings."""
+    found.settings = _settings_in_force(state, found)
     if isinstance(found, Topic):
         assert state.topics.setdefault(found.name, found) is found, f"there is a {found.name}"
         return
@@ -120,11 +125,31 @@ def remove_destination(entry: Entry, found: Queue) -> None:
 
 def configure(state: QueueManager, found: Queue, settings: Settings) -> None:
     """Gives a queue or topic settings that were checked; a topic's are its subscriptions' too."""
-    for name, destination in targets_of(found.settings).items():
-        del state.named[destination][(found.destination, name)]
+    _name_targets(state, found.destination, found.own_settings, settings)
+    found.own_settings = settings
+    _put_in_force(state, found)
+
+
+def configure_all(state: QueueManager, redelivery: Settings) -> None:
+    """Gives the queue manager a redelivery that was checked, and so all that take from it."""
+    _name_targets(state, THE_QUEUE_MANAGER, state.redelivery, redelivery)
+    state.redelivery = DEFAULTS if redelivery == DEFAULTS else redelivery
+    for found in (*state.queues.values(), *state.topics.values()):
+        _put_in_force(state, found)
+
+
+def _name_targets(state: QueueManager, by: str, before: Settings, settings: Settings) -> None:
+    """Notes which destinations settings name: those are not deleted."""
+    for name, destination in targets_of(before).items():
+        del state.named[destination][(by, name)]
         if not state.named[destination]:
             del state.named[destination]
-    found.settings = settings
+    for name, destination in targets_of(settings).items():
+        state.named.setdefault(destination, {})[(by, name)] = None
+
+
+def _put_in_force(state: QueueManager, found: Queue) -> None:
+    settings = found.settings = _settings_in_force(state, found)
     use_fifo_mode(found)
     use_group_order(found)
     if isinstance(found, Topic):
@@ -132,8 +157,26 @@ def configure(state: QueueManager, found: Queue, settings: Settings) -> None:
             subscription.settings = settings
             use_fifo_mode(subscription)
             use_group_order(subscription)
-    for name, destination in targets_of(settings).items():
-        state.named.setdefault(destination, {})[(found.destination, name)] = None
+
+
+def inherited_by(state: QueueManager, found: Queue) -> Given:
+    """What a queue or topic takes from the redelivery of the queue manager, by name.
+
+    The error destination takes nothing: what is there would be dropped.
+    """
+    rule = state.redelivery
+    if not found.inherits_redelivery or found.destination == rule.error_destination:
+        return {}
+    return inherited(found.own_settings, rule)
+
+
+def _settings_in_force(state: QueueManager, found: Queue) -> Settings:
+    own, rule = found.own_settings, state.redelivery
+    if rule is DEFAULTS:
+        return own
+    taken = inherited_by(state, found)
+    # All that say nothing share one.
+    return rule if taken and own is DEFAULTS else replace(own, **taken) if taken else own
 
 
 def check_new_name(kind: str, name: str) -> Refusal | None:
@@ -163,7 +206,7 @@ def create_temporary(entry: Entry, session: Session, operation: CreateTemporary)
         return Refusal(Reason.NAME_INVALID, detail)
     if find_destination(entry.state, destination) is not None:
         return Refusal(Reason.QUEUE_EXISTS, f"{destination} exists already")
-    made = new_destination(destination, entry.position)
+    made = new_destination(entry.state, destination, entry.position)
     made.owner = connection
     connection.owned[destination] = made
     add_destination(entry.state, made)

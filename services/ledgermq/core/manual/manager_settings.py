@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ledgermq.core.destinations.administration import checked_settings
+from ledgermq.core.destinations.by_name import THE_QUEUE_MANAGER, configure_all
 from ledgermq.core.destinations.resume_marks import changed_mark, checked_mark
 from ledgermq.core.entry import Entry
 from ledgermq.core.ranges import check_range
@@ -49,6 +51,11 @@ def alter_queue_manager(
     )
     if isinstance(marks, Refusal):
         return marks
+    redelivery = checked_settings(state, THE_QUEUE_MANAGER, state.redelivery, operation.redelivery)
+    if isinstance(redelivery, Refusal):
+        return redelivery
+    if redelivery is not state.redelivery:
+        configure_all(state, redelivery)
     state.resume_mark = changed_mark(state.resume_mark, *marks)
     if lifetime_ms is not None:
         state.lifetimes.set_maximum(lifetime_ms, state.stores.values())

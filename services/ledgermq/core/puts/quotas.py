@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Final
 
+from ledgermq.core.destinations.by_name import THE_QUEUE_MANAGER
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Message, Queue, ResumeMark, Session
 from ledgermq.protocol.limits import UNIT_OF_WORK_DESTINATIONS_MAX
@@ -17,7 +18,6 @@ from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import DEFAULTS
 
 SIZE: Final = attrgetter("size_bytes")
-THE_QUEUE_MANAGER: Final = "the queue manager"
 
 
 def bytes_of(messages: Iterable[Message]) -> int:

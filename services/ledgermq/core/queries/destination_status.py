@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Final
 
-from ledgermq.core.destinations.by_name import find_destination
+from ledgermq.core.destinations.by_name import find_destination, inherited_by
 from ledgermq.core.queries.paging import place_in
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import (
@@ -54,11 +54,11 @@ def destination_status(state: QueueManager, destination: str) -> Document | None
     found = find_destination(state, destination)
     if found is None:
         return None
-    return _status(found) | {"blocked": blocked_status(state, destination)}
+    return _status(state, found) | {"blocked": blocked_status(state, destination)}
 
 
 def queue_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Document]]:
-    return _by_name(state.queues, after)
+    return _by_name(state, state.queues, after)
 
 
 def queue_statuses(state: QueueManager) -> list[Document]:
@@ -66,7 +66,7 @@ def queue_statuses(state: QueueManager) -> list[Document]:
 
 
 def topic_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Document]]:
-    return _by_name(state.topics, after)
+    return _by_name(state, state.topics, after)
 
 
 def topic_statuses(state: QueueManager) -> list[Document]:
@@ -90,17 +90,19 @@ def source_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Docum
             yield f"{destination} {partition} {name}", told | {"taken": taken}
 
 
-def _by_name(found: Mapping[str, Queue], after: str) -> Iterator[tuple[str, Document]]:
+def _by_name(
+    state: QueueManager, found: Mapping[str, Queue], after: str
+) -> Iterator[tuple[str, Document]]:
     """The statuses of what comes behind a name, by name; with each the place behind it."""
     for name in sorted(one for one in found if one > after):
-        yield name, _status(found[name])
+        yield name, _status(state, found[name])
 
 
-def _status(found: Queue) -> Document:
-    return _topic_status(found) if isinstance(found, Topic) else _queue_status(found)
+def _status(state: QueueManager, found: Queue) -> Document:
+    return _topic_status(state, found) if isinstance(found, Topic) else _queue_status(state, found)
 
 
-def _queue_status(queue: Queue) -> Document:
+def _queue_status(state: QueueManager, queue: Queue) -> Document:
     return document_of(
         QueueStatus,
         queue,
@@ -108,6 +110,7 @@ def _queue_status(queue: Queue) -> Document:
         groups=len(queue.groups),
         temporary=queue.owner is not None,
         settings=_settings(queue),
+        inherited=inherited_by(state, queue),
         receivers=len(queue.consumers),
         message_count=len(queue.messages),
         **_enqueue_times(queue, queue.messages),
@@ -135,7 +138,8 @@ def _settings(found: Queue) -> Document:
     remembers = found.deduplication or Deduplication(0, 0)
     mark = found.resume_mark or ResumeMark(0, 0)
     return {
-        **asdict(found.settings),
+        **asdict(found.own_settings),
+        "inherits_redelivery": found.inherits_redelivery,
         "deduplication_window_ms": remembers.window_ms,
         "deduplication_ids_max": remembers.ids_max,
         "messages_resume": mark.messages,
@@ -168,13 +172,14 @@ def blocked_status(state: QueueManager, destination: str) -> Document:
     )
 
 
-def _topic_status(topic: Topic) -> Document:
+def _topic_status(state: QueueManager, topic: Topic) -> Document:
     """A message counts while any subscription still has it (SEQ-17)."""
     return document_of(
         TopicStatus,
         topic,
         temporary=topic.owner is not None,
         settings=_settings(topic),
+        inherited=inherited_by(state, topic),
         subscriptions=len(topic.subscriptions),
         receivers=sum(len(one.consumers) for one in topic.subscriptions.values()),
         message_count=len(topic.publications),

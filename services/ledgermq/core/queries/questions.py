@@ -48,6 +48,7 @@ from ledgermq.protocol.limits import (
 )
 from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.protocol.reasons import Reason, Refusal
+from ledgermq.protocol.settings import redelivery_of
 
 __all__ = [
     "Answer",
@@ -239,6 +240,7 @@ def manager_status(state: QueueManager, name: str, worker: str) -> Document:
         bytes=held_bytes,
         messages_resume=mark.messages,
         bytes_resume=mark.bytes,
+        redelivery=redelivery_of(state.redelivery),
         **journal_status(state),
         queues=len(state.queues),
         topics=len(state.topics),

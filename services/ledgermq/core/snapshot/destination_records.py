@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from ledgermq.core.destinations.by_name import add_destination, configure, find_destination
+from ledgermq.core.destinations.by_name import (
+    add_destination,
+    configure,
+    configure_all,
+    find_destination,
+)
 from ledgermq.core.destinations.subscriptions import add_subscription, new_subscription
 from ledgermq.core.order.affinity import set_affinity
 from ledgermq.core.snapshot.fields import Fields, Record
@@ -21,7 +26,7 @@ from ledgermq.core.state.records import (
     SubscriptionKey,
     Topic,
 )
-from ledgermq.protocol.settings import DEFAULTS, changed, settings_record
+from ledgermq.protocol.settings import DEFAULTS, changed, redelivery_of, settings_record
 from ledgermq.selector import parse_selector
 
 COUNTED: Final = (
@@ -65,6 +70,12 @@ def destination_entries(state: QueueManager) -> Record:
                 *((one.destination, one.resume_mark) for one in (*state.queues.values(), *topics)),
             )
             if mark is not None
+        ],
+        "redelivery": None if state.redelivery is DEFAULTS else redelivery_of(state.redelivery),
+        "not_inheriting": [
+            one.destination
+            for one in (*state.queues.values(), *topics)
+            if not one.inherits_redelivery
         ],
         "deduplication": [
             {
@@ -134,7 +145,7 @@ def _restore_gone(store: Queue, entry: Record) -> None:
 
 def _settings_and_owner(found: Queue) -> Record:
     owner = b"" if found.owner is None else found.owner.identity
-    return {"settings": settings_record(found.settings), "owner": owner}
+    return {"settings": settings_record(found.own_settings), "owner": owner}
 
 
 def _order_entry(store: Queue) -> Record:
@@ -191,6 +202,11 @@ def restore_destinations(state: QueueManager, root: Record) -> None:
             finder.deduplication.ids[one["deduplication_id"]] = known
     for entry in root["subscriptions"]:
         add_subscription(state, _subscription_from(state, entry))
+    for name in root["not_inheriting"]:
+        alone = find_destination(state, name)
+        assert alone is not None, "what takes nothing is there"
+        alone.inherits_redelivery = False
+    configure_all(state, changed(DEFAULTS, root["redelivery"]))
     for found, entry in configured:
         configure(state, found, changed(DEFAULTS, entry["settings"]))
     for entry in (*root["queues"], *root["subscriptions"]):

@@ -216,7 +216,7 @@ def restore_blocked(state: QueueManager, root: Record) -> None:
     for entry in root["blocked_puts"]:
         destination = entry["destination"]
         found = find_destination(state, destination)
-        queue = new_destination(destination, entry["position"]) if found is None else found
+        queue = new_destination(state, destination, entry["position"]) if found is None else found
         rest = {
             **entry,
             "session": state.sessions[entry["session"]],

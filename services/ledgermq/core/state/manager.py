@@ -24,6 +24,7 @@ from ledgermq.core.state.records import (
 from ledgermq.core.state.storage import Storage
 from ledgermq.core.structures.lazy_heap import LazyHeap
 from ledgermq.protocol.limits import FIRST_VERSION
+from ledgermq.protocol.settings import DEFAULTS, Settings
 
 # Messages by a moment in µs, then by creation of their queue and number.
 Deadlines = LazyHeap[tuple[int, int, int, Message]]
@@ -64,6 +65,8 @@ class QueueManager:
     messages_max: int = 0
     bytes_max: int = 0
     resume_mark: ResumeMark | None = None
+    # Redelivery where queues and topics say nothing themselves; all other settings are defaults.
+    redelivery: Settings = DEFAULTS
     # How long units of work may be open, and without a put or get; 0: no limit.
     unit_of_work_time_limit_ms: int = 0
     unit_of_work_idle_limit_ms: int = 0

@@ -275,7 +275,10 @@ class Queue:
     message_bytes_max: int = 0
     gets_disabled: bool = False
     unacknowledged_max: int = 0
+    # What it says itself; and that with what it takes from the queue manager.
+    own_settings: Settings = DEFAULTS
     settings: Settings = DEFAULTS
+    inherits_redelivery: bool = True
     # The connection that a temporary queue lives with.
     owner: Connection | None = None
     next_sequence: int = 0

@@ -42,6 +42,7 @@ class QueueStatus:
         groups: Groups, and messages in segments, of which it holds something.
         temporary: Whether it ends with the connection that made it (SES-39).
         settings: Its further settings by name, as in `ledgermq.QueueSettings`.
+        inherited: Settings of redelivery that it takes from the queue manager, by name.
         receivers: Open consumers.
         moved: Messages that went elsewhere by rule or by hand.
         dropped: Messages that were delivered too often and had nowhere to go.
@@ -69,6 +70,7 @@ class QueueStatus:
     temporary: bool
     gets_disabled: bool
     settings: dict[str, Any]
+    inherited: dict[str, Any]
     receivers: int
     message_count: int
     sent_and_committed: int
@@ -119,6 +121,7 @@ class TopicStatus:
             before it is given no more of that (SES-07); 0: no limit.
         temporary: Whether it ends with the connection that made it (SES-39).
         settings: Its further settings by name, and those of its subscriptions.
+        inherited: Settings of redelivery that it takes from the queue manager, by name.
         subscriptions: Subscriptions of every kind.
         receivers: Open consumers of all of them.
         message_count: Messages that at least one subscription has and did not consume.
@@ -142,6 +145,7 @@ class TopicStatus:
     unacknowledged_max: int
     temporary: bool
     settings: dict[str, Any]
+    inherited: dict[str, Any]
     subscriptions: int
     receivers: int
     message_count: int

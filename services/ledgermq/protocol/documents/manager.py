@@ -38,8 +38,9 @@ class QueueManagerStatus:
     are what counts against them, current and pending (INF-04); puts that wait for them go on when
     that is no more than `messages_resume` and `bytes_resume`, 0: when there is room.
     `unit_of_work_time_limit_ms` is how long a unit of work may be open,
-    `unit_of_work_idle_limit_ms` how long without a put or get, 0: no limit. `journaling` says
-    whether messages put now are journaled (DB-17), `journal_lifetime_ms` how long, 0: for ever;
+    `unit_of_work_idle_limit_ms` how long without a put or get, 0: no limit. `redelivery` are the
+    settings of redelivery that queues and topics take which say none. `journaling` says whether
+    messages put now are journaled (DB-17), `journal_lifetime_ms` how long, 0: for ever;
     `journal_from` where on the log the journal begins, `journal_needed_from` from where on it needs
     the log, None where it is empty; `journal_backup` what its last backup told, None: there was
     none (DB-19).
@@ -60,6 +61,7 @@ class QueueManagerStatus:
     bytes: int
     unit_of_work_time_limit_ms: int
     unit_of_work_idle_limit_ms: int
+    redelivery: dict[str, Any]
     journaling: bool
     journal_lifetime_ms: int
     journal_from: int | None

@@ -27,11 +27,14 @@ asked AS (
             coalesce(CAST(get_json_object(header, '$.l') AS BIGINT), 0)) AS life_ms,
         coalesce(CAST(get_json_object(header, '$.a') AS BIGINT), 0) AS age_ms,
         coalesce(CAST(get_json_object(header, '$.r') AS BIGINT), -1) AS asked_limit,
-        coalesce(redelivery_limit, -1) AS given_limit
-    FROM sent LEFT JOIN {{settings}} AS one ON sent.queue_manager = one.queue_manager
+        coalesce(one.redelivery_limit, manager.redelivery_limit) AS given_limit
+    FROM sent JOIN {{manager_settings}} AS manager ON sent.queue_manager = manager.queue_manager
+        AND manager.from_position < put_position
+        AND (manager.until_position IS NULL OR put_position <= manager.until_position)
+    LEFT JOIN {{settings}} AS one ON sent.queue_manager = one.queue_manager
         AND sent.destination = one.destination AND one.kind <> 'subscription'
-        AND from_position <= put_position
-        AND (until_position IS NULL OR put_position < until_position)
+        AND one.from_position <= put_position
+        AND (one.until_position IS NULL OR put_position < one.until_position)
 )
 SELECT * EXCEPT (life_ms, age_ms, asked_limit, given_limit, time_us), asked_limit,
     IF(given_limit >= 0, given_limit, asked_limit) AS limit,

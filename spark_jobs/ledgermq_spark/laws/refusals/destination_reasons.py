@@ -12,6 +12,7 @@ from ledgermq.protocol.limits import (
     QUOTA_MAX,
     TIMING_MS_MAX,
 )
+from ledgermq_spark.laws.directory import MANAGER_GIVEN, schema_of
 from ledgermq_spark.laws.refusals.expressions import is_destination, is_name, name_in, stands
 from ledgermq_spark.tables.events import IN_FLIGHT
 
@@ -128,6 +129,9 @@ named AS (
         SELECT queue_manager, from_position, until_position, named FROM {{settings}}
         LATERAL VIEW explode(array(expiry_destination, error_destination)) AS named
         WHERE kind <> 'subscription'
+        UNION ALL
+        SELECT queue_manager, from_position, until_position, error_destination
+        FROM {{manager_settings}}
     ) AS one ON one.queue_manager = asked.queue_manager AND named = destination
         AND {stands("from_position", "until_position", "position")}
     GROUP BY ALL
@@ -155,7 +159,9 @@ FROM asked LEFT JOIN receivers USING (queue_manager, position)
 # Settings of the queue manager; those of the storage as they would be after the change (§19).
 MANAGING: Final = f"""
 WITH asked AS (
-    SELECT one.queue_manager, one.position, one.maximum_lifetime_ms, told.*,
+    SELECT one.queue_manager, one.position, one.maximum_lifetime_ms, settings, told.*,
+        coalesce(get_json_object(settings, '$.error_destination'), '') AS error_target,
+        CAST(NULL AS STRING) AS destination,
         coalesce(told.segment_bytes, before.segment_bytes) AS due_bytes,
         coalesce(told.segments_min, before.segments_min) AS due_min,
         coalesce(told.segments_max, before.segments_max) AS due_max,
@@ -164,16 +170,13 @@ WITH asked AS (
         coalesce(told.messages_max, before.messages_max) AS due_messages_max,
         coalesce(told.bytes_max, before.bytes_max) AS due_bytes_max
     FROM (
-        SELECT queue_manager, position, maximum_lifetime_ms, from_json(settings, 'segment_bytes '
-            || 'BIGINT, segments_min BIGINT, segments_max BIGINT, messages_max BIGINT, bytes_max '
-            || 'BIGINT, journal_lifetime_ms BIGINT, unit_of_work_time_limit_ms BIGINT, '
-            || 'unit_of_work_idle_limit_ms BIGINT, messages_resume BIGINT, bytes_resume BIGINT')
-            AS told
+        SELECT queue_manager, position, maximum_lifetime_ms, settings,
+            from_json(settings, '{schema_of(MANAGER_GIVEN)}') AS told
         FROM {{conduct}} WHERE conduct = 'next' AND kind = 'AlterQueueManager'
     ) AS one JOIN {{manager_settings}} AS before ON before.queue_manager = one.queue_manager
         AND from_position < position AND (until_position IS NULL OR until_position >= position)
 )
-SELECT queue_manager, position, FALSE AS late, IF(
+SELECT one.queue_manager, position, FALSE AS late, CASE WHEN
     coalesce(maximum_lifetime_ms NOT BETWEEN 0 AND {TIMING_MS_MAX}, FALSE)
     OR coalesce(journal_lifetime_ms NOT BETWEEN 0 AND {TIMING_MS_MAX}, FALSE)
     OR coalesce(unit_of_work_time_limit_ms NOT BETWEEN 0 AND {TIMING_MS_MAX}, FALSE)
@@ -184,8 +187,12 @@ SELECT queue_manager, position, FALSE AS late, IF(
     OR due_bytes_resume NOT BETWEEN 0 AND due_bytes_max
     OR due_bytes NOT BETWEEN 1 AND {SEGMENT_BYTES_MAX}
     OR due_min NOT BETWEEN 1 AND {SEGMENTS_MAX}
-    OR due_max <> 0 AND due_max NOT BETWEEN due_min AND {SEGMENTS_MAX},
-    'setting-invalid', NULL) AS due
-FROM asked
+    OR due_max <> 0 AND due_max NOT BETWEEN due_min AND {SEGMENTS_MAX}
+    OR settings_are_wrong(settings) THEN 'setting-invalid'
+    {_target_refusal("error_target", "error.store")}
+    END AS due
+FROM asked AS one LEFT JOIN {{destinations}} AS error ON error.queue_manager = one.queue_manager
+    AND error.destination = error_target
+    AND {stands("error.made_at", "error.gone_at", "one.position")}
 """
 FRAMES: Final = {"named_places": NAMED_PLACES}

@@ -16,7 +16,7 @@ from ledgermq.protocol.limits import (
     SELECTED_RANGES_MAX,
     TIMING_MS_MAX,
 )
-from ledgermq.protocol.settings import DEFAULTS, OPERATION_FIELDS, changed, wrong_in
+from ledgermq.protocol.settings import DEFAULTS, changed, wrong_in
 from ledgermq.selector import SelectorError, parse_selector
 from ledgermq_spark.journal.backups import Backups
 from ledgermq_spark.log.headers import without_group
@@ -55,7 +55,7 @@ _parsed = lru_cache(maxsize=1024)(parse_selector)
 def settings_are_wrong(text: str | None) -> bool:
     """Whether a setting that is given is out of range; the others were checked when given."""
     told = json.loads(text or "{}")
-    given = {name: value for name, value in told.items() if name not in OPERATION_FIELDS}
+    given = {name: value for name, value in told.items() if hasattr(DEFAULTS, name)}
     return wrong_in(changed(DEFAULTS, given)) is not None
 
 
