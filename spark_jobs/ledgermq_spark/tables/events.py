@@ -44,6 +44,8 @@ FROM (
     LATERAL VIEW posexplode(message_ids) AS put_index, message_id
 """
 IN_FLIGHT = "('unacknowledged', 'uncommitted get')"
+# Whether a message goes, or is available, because it came back: at once, or as its delay ended.
+CAME_BACK = f"(before IN {IN_FLIGHT} OR before = 'delayed' AND waited_until <= time_us)"
 EVENT = f"""
 CASE
     WHEN before = 'new' AND after = 'gone' THEN cause
@@ -56,7 +58,7 @@ CASE
     WHEN before = 'delayed' AND after = 'available' THEN 'due'
     WHEN after IN {IN_FLIGHT} THEN 'delivered'
     WHEN before IN {IN_FLIGHT} AND after <> 'gone' THEN 'returned'
-    WHEN cause = 'moved' AND entry <> 'MoveMessages' AND before NOT IN {IN_FLIGHT} THEN 'parked'
+    WHEN cause = 'moved' AND entry <> 'MoveMessages' AND NOT {CAME_BACK} THEN 'parked'
     ELSE cause
 END
 """
@@ -105,7 +107,7 @@ CASE event
         IF(entry = 'Commit', 'its unit of work was committed', 'it was acknowledged'))
     WHEN 'expired' THEN 'its time to live or the maximum lifetime is over'
     WHEN 'moved' THEN
-        IF(entry = 'MoveMessages', 'by administration', 'its redelivery limit is exceeded')
+        IF({CAME_BACK}, 'its redelivery limit is exceeded', 'by administration')
     WHEN 'parked' THEN 'it follows a message of its group that exceeded its redelivery limit'
     WHEN 'removed' THEN 'by administration'
     WHEN 'purged' THEN {PURGED_BY}
@@ -113,7 +115,7 @@ CASE event
     WHEN 'dropped' THEN CASE
         WHEN before IN ('new', 'uncommitted put') THEN 'no subscription wants it'
         WHEN kind = 'topic' THEN 'no subscription has it'
-        WHEN before IN {IN_FLIGHT} THEN 'its redelivery limit is exceeded, and it has nowhere to go'
+        WHEN {CAME_BACK} THEN 'its redelivery limit is exceeded, and it has nowhere to go'
         ELSE 'its subscription ended with its last consumer' END
 END
 """
@@ -163,7 +165,8 @@ GROUP BY queue_manager, session, end_position
 MESSAGE_EVENTS = f"""
 WITH
 numbered AS (
-    SELECT *, IF(after = 'uncommitted put', lead(sequence) OVER stay, sequence) AS own
+    SELECT *, IF(after = 'uncommitted put', lead(sequence) OVER stay, sequence) AS own,
+        lag(until_us) OVER stay AS waited_until
     FROM {{moves}}
     WINDOW stay AS (
         PARTITION BY queue_manager, store, kind, put_position, put_index ORDER BY position, step)

@@ -3,6 +3,7 @@
 import pytest
 
 from ledgermq.protocol import operations as op
+from ledgermq.protocol.settings import given_settings
 from ledgermq.wire.framing.codec import decode_operation
 from ledgermq_spark.tables.life import life_of
 from support.audits.testimonies import Logs
@@ -59,6 +60,35 @@ def put_twice():
     return script
 
 
+def late_and_too_often():
+    """Return a log in which messages exceed their limit as a delay ends, with and without target.
+
+    A third one follows its group, while it waits for its own delay.
+    """
+    script = Script()
+    session = script.session()
+    session.send(op.CreateQueue, queue="dead")
+    told = {"redelivery_limit": 0, "redelivery_delay_override_ms": 1_000}
+    for queue in ("sent", "lossy"):
+        target = "queue:dead" if queue == "sent" else ""
+        kept = {"error_destination": target, "keeps_group_order": True}
+        session.send(op.CreateQueue, queue=queue, settings=given_settings(told | kept))
+    grouped = [timed_message(script, (0, 0, 0)) for _ in range(2)]
+    for one in grouped:
+        one["header"]["properties"]["JMSXGroupID"] = "x"
+        one["message_id"] = script.identifier()
+    session.send(op.Put, destination="queue:sent", messages=grouped)
+    session.put("lossy", "b")
+    session.consumer("sent", 1, credit=2)
+    session.consumer("lossy", 2, credit=1)
+    session.recover(1, 3)
+    script.wait(0.5)
+    session.recover(2)
+    script.wait(1)
+    session.send(op.Alive)
+    return script
+
+
 @pytest.fixture(scope="module")
 def lives(spark):
     """Return the life of a message of each story, by a name of ours."""
@@ -83,6 +113,14 @@ def lives(spark):
     ask("wandering", script, wandering=message["message_id"], copied=put_of(script, "queue:old", 4))
     script, messages = moving.parked_and_sent_back()
     ask("sent back", script, **messages)
+    script = late_and_too_often()
+    late = ("late_sent", "late_follower")
+    ask(
+        "too often",
+        script,
+        **{one: put_of(script, "queue:sent", at) for at, one in enumerate(late)},
+    )
+    ask("too often", script, late_lossy=put_of(script, "queue:lossy"))
     script = losses.two_losses()
     ask("losses", script, lost=put_of(script, "queue:q"))
     again = Relocated()
@@ -187,6 +225,16 @@ def test_the_life_of_a_message_says_why_it_was_moved_and_who_moved_it(lives):
     ]
     nowhere = f"queue lossy: {exceeded}, and it has nowhere to go, as delivery 2 of session 0"
     assert steps_of(lives["lossy"])[-1] == ("dropped", f"{nowhere} came back")
+
+
+def test_a_limit_is_told_as_such_when_a_delay_ends(lives):
+    """A message alone follows nobody; what does not end a delay follows its group (INF-11)."""
+    exceeded = "its redelivery limit is exceeded"
+    assert ("moved", f"queue sent: {exceeded}") in steps_of(lives["late_sent"])
+    follows = "it follows a message of its group that exceeded its redelivery limit"
+    assert ("parked", f"queue sent: {follows}") in steps_of(lives["late_follower"])
+    nowhere = ("dropped", f"queue lossy: {exceeded}, and it has nowhere to go")
+    assert steps_of(lives["late_lossy"])[-1] == nowhere
 
 
 def test_the_life_of_a_message_says_whether_a_loss_counts_against_it(lives):
