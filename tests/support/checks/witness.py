@@ -271,7 +271,7 @@ class Witness:
 
     def compare(self, statuses: list[dict[str, Any]], topics: list[dict[str, Any]]) -> None:
         """Asserts that statuses count what is there: nothing lost, nothing made up."""
-        places = [one["settings"] for one in (*statuses, *topics)]
+        places = [one["settings"] | one["inherited"] for one in (*statuses, *topics)]
         self.moves |= any(one["expiry_destination"] or one["error_destination"] for one in places)
         known_topics = {"topic:" + one["name"] for one in topics}
         self._forget_ended({one["name"] for one in statuses} | known_topics)
