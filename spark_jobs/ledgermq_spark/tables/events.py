@@ -58,7 +58,8 @@ CASE
     WHEN before = 'delayed' AND after = 'available' THEN 'due'
     WHEN after IN {IN_FLIGHT} THEN 'delivered'
     WHEN before IN {IN_FLIGHT} AND after <> 'gone' THEN 'returned'
-    WHEN cause = 'moved' AND entry <> 'MoveMessages' AND NOT {CAME_BACK} THEN 'parked'
+    WHEN cause = 'moved' AND kind <> 'topic' AND entry <> 'MoveMessages' AND NOT {CAME_BACK}
+        THEN 'parked'
     ELSE cause
 END
 """
@@ -106,8 +107,10 @@ CASE event
     WHEN 'consumed' THEN IF(kind = 'topic', 'the last subscription consumed it',
         IF(entry = 'Commit', 'its unit of work was committed', 'it was acknowledged'))
     WHEN 'expired' THEN 'its time to live or the maximum lifetime is over'
-    WHEN 'moved' THEN
-        IF({CAME_BACK}, 'its redelivery limit is exceeded', 'by administration')
+    WHEN 'moved' THEN CASE
+        WHEN kind = 'topic' THEN 'the last subscription that had it sent it elsewhere'
+        WHEN {CAME_BACK} THEN 'its redelivery limit is exceeded'
+        ELSE 'by administration' END
     WHEN 'parked' THEN 'it follows a message of its group that exceeded its redelivery limit'
     WHEN 'removed' THEN 'by administration'
     WHEN 'purged' THEN {PURGED_BY}

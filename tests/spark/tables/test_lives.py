@@ -63,6 +63,8 @@ def put_twice():
 def late_and_too_often():
     """Return a log in which messages exceed their limit as a delay ends, with and without target.
 
+    So does one of a topic, at once.
+
     A third one follows its group, while it waits for its own delay.
     """
     script = Script()
@@ -81,7 +83,15 @@ def late_and_too_often():
     session.put("lossy", "b")
     session.consumer("sent", 1, credit=2)
     session.consumer("lossy", 2, credit=1)
-    session.recover(1, 3)
+    session.send(
+        op.CreateTopic,
+        topic="t",
+        settings=given_settings({"redelivery_limit": 0} | {"error_destination": "queue:dead"}),
+    )
+    session.send(op.OpenConsumer, consumer=3, destination="topic:t")
+    session.get(1, 3)
+    session.send(op.Put, destination="topic:t", messages=[script.message("c")])
+    session.recover(1, 3, 4)
     script.wait(0.5)
     session.recover(2)
     script.wait(1)
@@ -114,13 +124,9 @@ def lives(spark):
     script, messages = moving.parked_and_sent_back()
     ask("sent back", script, **messages)
     script = late_and_too_often()
-    late = ("late_sent", "late_follower")
-    ask(
-        "too often",
-        script,
-        **{one: put_of(script, "queue:sent", at) for at, one in enumerate(late)},
-    )
-    ask("too often", script, late_lossy=put_of(script, "queue:lossy"))
+    late = {"late_lossy": "queue:lossy", "late_sent": "queue:sent", "published": "topic:t"}
+    asked_of = {name: put_of(script, destination) for name, destination in late.items()}
+    ask("too often", script, late_follower=put_of(script, "queue:sent", 1), **asked_of)
     script = losses.two_losses()
     ask("losses", script, lost=put_of(script, "queue:q"))
     again = Relocated()
@@ -235,6 +241,10 @@ def test_a_limit_is_told_as_such_when_a_delay_ends(lives):
     assert ("parked", f"queue sent: {follows}") in steps_of(lives["late_follower"])
     nowhere = ("dropped", f"queue lossy: {exceeded}, and it has nowhere to go")
     assert steps_of(lives["late_lossy"])[-1] == nowhere
+    assert [one for one in steps_of(lives["published"]) if one[0] == "moved"] == [
+        ("moved", f"subscription 0/3 of topic t: {exceeded}, as delivery 4 of session 0 came back"),
+        ("moved", "topic t: the last subscription that had it sent it elsewhere"),
+    ]
 
 
 def test_the_life_of_a_message_says_whether_a_loss_counts_against_it(lives):
