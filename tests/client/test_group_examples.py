@@ -142,6 +142,7 @@ def each_call(life: Life, broker: MemoryBroker, work: Callable[[Session], None])
     raise AssertionError("it never came to its end")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", PUTTERS)
 def test_a_putter_killed_before_any_call_goes_on_where_it_was_cut_off(
     variant, life, broker_in_memory
@@ -166,6 +167,7 @@ def test_a_putter_killed_before_any_call_goes_on_where_it_was_cut_off(
         assert group.complete
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", GETTERS)
 def test_a_getter_killed_before_any_call_goes_on_where_it_was_cut_off(
     variant, life, broker_in_memory
@@ -188,6 +190,7 @@ def test_a_getter_killed_before_any_call_goes_on_where_it_was_cut_off(
     assert sorted(set(seen)) == [0, 4, 8, 9]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", GETTERS)
 @pytest.mark.parametrize("count", [1, 4, 5, 8])
 def test_a_group_that_ends_with_a_unit_of_work_leaves_no_status(

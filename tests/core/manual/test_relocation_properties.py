@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 
 from ledgermq.core.apply import new_state
 from ledgermq.protocol.outcomes import Administered, Delivered, Outcome, Refused
 from support.checks.checked_histories import (
-    FOLD,
     check_every_split,
     check_history,
     examples,
     fold_entry,
 )
+from support.checks.what_happens import expect_to_happen
 from support.generators.relocation_generators import relocation_histories
 from support.planted.planted_faults import expect_found_by, named
 from support.planted.put_faults import RELOCATION
@@ -37,23 +37,18 @@ def test_a_checkpoint_knows_where_bodies_stand_at_every_split(history):
 
 def test_histories_with_relocations_come_to_what_can_happen():
     """They relocate, skip, are refused, and deliver what was written again."""
-    seen: Counter[str] = Counter()
 
-    @settings(FOLD, max_examples=100, phases=[Phase.generate])
-    @given(relocation_histories())
-    def run(history):
+    def note(history, seen):
         state = new_state()
         for entry in history:
             for found in fold_entry(state, entry):
-                note(seen, found.outcome)
+                note_outcome(seen, found.outcome)
 
-    run()
     wanted = ("relocated", "skipped", "delivered", "message-differs", "message-invalid")
-    missing = [name for name in wanted if seen[name] < 5]
-    assert not missing, f"{missing} hardly happened: {seen}"
+    expect_to_happen(relocation_histories(), note, wanted, times=5)
 
 
-def note(seen: Counter[str], outcome: Outcome) -> None:
+def note_outcome(seen: Counter[str], outcome: Outcome) -> None:
     """Counts what an outcome tells of relocation."""
     if isinstance(outcome, Administered) and outcome.next_sequence < 0:
         seen["relocated"] += outcome.affected > 0

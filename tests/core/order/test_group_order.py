@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 
 from ledgermq.core.apply import new_state
 from ledgermq.core.state import group_order
@@ -15,12 +13,12 @@ from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
 from support.brokers.log_writer import Script, color_header
 from support.checks.checked_histories import (
-    FOLD,
     check_every_split,
     check_history,
     examples,
     fold_entry,
 )
+from support.checks.what_happens import expect_to_happen
 from support.generators.group_order_generators import group_order_histories
 from support.planted.order_faults import GROUP_ORDER, GROUP_ORDER_SCRIPTS
 from support.planted.planted_faults import expect_found_by, named
@@ -42,11 +40,8 @@ def test_a_checkpoint_knows_what_is_held_back_at_every_split(history):
 
 def test_histories_of_ordered_groups_come_to_what_can_happen():
     """Messages are held back in queues and subscriptions, and go on."""
-    seen: Counter[str] = Counter()
 
-    @settings(FOLD, max_examples=200, phases=[Phase.generate])
-    @given(group_order_histories())
-    def run(history):
+    def note(history, seen):
         state, held = new_state(), 0
         for entry in history:
             fold_entry(state, entry)
@@ -55,9 +50,8 @@ def test_histories_of_ordered_groups_come_to_what_can_happen():
             seen["let go"] += held < before
             seen["of a subscription"] += any(map(held_in, state.subscriptions.values()))
 
-    run()
-    missing = [name for name in ("held back", "let go", "of a subscription") if seen[name] < 10]
-    assert not missing, f"{missing} hardly happened: {seen}"
+    wanted = ("held back", "let go", "of a subscription")
+    expect_to_happen(group_order_histories(), note, wanted, times=10)
 
 
 def parked_in(state: QueueManager) -> dict:
@@ -69,11 +63,8 @@ def parked_in(state: QueueManager) -> dict:
 
 def test_histories_of_ordered_groups_come_to_parked_ones():
     """Groups are parked and no longer so, in subscriptions too; messages follow (INF-16)."""
-    seen: Counter[str] = Counter()
 
-    @settings(FOLD, max_examples=400, phases=[Phase.generate])
-    @given(group_order_histories())
-    def run(history):
+    def note(history, seen):
         state, parked = new_state(), {}
         for entry in history:
             fold_entry(state, entry)
@@ -87,9 +78,8 @@ def test_histories_of_ordered_groups_come_to_parked_ones():
                 reason = message.origin["reason"] if message.origin else ""
                 seen["followed"] += reason == "group-parked"
 
-    run()
     wanted = ("parked", "parked no longer", "of a subscription", "followed")
-    assert not [name for name in wanted if seen[name] < 5], seen
+    expect_to_happen(group_order_histories(), note, wanted, times=5)
 
 
 def test_of_too_many_parked_groups_the_first_is_forgotten(monkeypatch):

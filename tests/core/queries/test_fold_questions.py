@@ -6,8 +6,10 @@ import pytest
 
 from ledgermq.core.queries import questions as query
 from ledgermq.core.sessions.browsing import Cursor, browse
+from ledgermq.protocol import operations
 from ledgermq.protocol.outcomes import Accepted, Delivered, Enqueued, Opened, Refused
 from ledgermq.selector import parse_selector
+from support.brokers.log_writer import Script, color_header
 from support.checks import checks
 from support.scripts.play import START_US, play
 from support.scripts.script import read_scripts
@@ -364,13 +366,15 @@ def test_resync_keeps_the_replies_as_they_were_given():
 
 def test_a_page_looks_at_no_more_than_20_000_numbers_and_goes_on_from_there():
     """However deep the queue and however rare a match, one question costs little (H28, SES-40)."""
-    state = played(
-        "open",
-        *(f"put q M*10000 -> enqueued {first}..{first + 9999}" for first in range(0, 40000, 10000)),
-        "put q Z{color=red} -> enqueued 40000..40000",
-    )
+    script = Script()
+    session = script.session()
+    for _ in range(4):
+        messages = [script.message("m") for _ in range(10_000)]
+        session.send(operations.Put, destination="queue:q", messages=messages)
+    last = script.message("m", header=color_header("red"))
+    session.send(operations.Put, destination="queue:q", messages=[last])
     selector = parse_selector("color = 'red'")
-    queue = state.queues["q"]
+    queue = script.state.queues["q"]
     cursor = Cursor()
     pages = []
     while not pages or pages[-1].more:

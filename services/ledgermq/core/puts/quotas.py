@@ -28,7 +28,7 @@ def has_quota(state: QueueManager, queue: Queue) -> bool:
     """Whether a put to a queue or topic may be held up: by a quota, its own or that of all, or by
     the storage, where that has a limit.
     """
-    if queue.settings is not DEFAULTS or state.storage.settings.segments_max:
+    if queue.own_settings is not DEFAULTS or state.storage.settings.segments_max:
         return True
     return state.messages_max > 0 or state.bytes_max > 0
 
