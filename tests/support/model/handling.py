@@ -202,4 +202,8 @@ class ModelHandling(ModelAdministration):
         origin = message["origin"]
         if origin is None or self.place(origin["destination"]) is None:
             return False
+        if not any(
+            "topic:" + one["topic"] == origin["destination"] for one in self.subscriptions
+        ) and origin["destination"].startswith("topic:"):
+            return False
         return bool(origin["destination"] != self.destination_of(message["queue"]))

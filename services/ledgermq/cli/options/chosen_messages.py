@@ -52,7 +52,8 @@ RETRY: Final = Action(
     done="sent back",
     call="retry_messages",
     to_origin=True,
-    leaves="somebody holds them, they came from nowhere, or where they came from is gone",
+    leaves="somebody holds them, they came from nowhere, or where they came from is gone or is a "
+    "topic without subscriptions",
 )
 
 

@@ -36,7 +36,8 @@ def choose(
 ) -> tuple[Queue, Chosen] | Refusal:
     """The source of a selection, and what an operation may touch of it; each in rising order.
 
-    With `to_origin` those that came from a destination that is there, and is not the source.
+    With `to_origin` those that came from a queue, or a topic with subscriptions, that is there and
+    is not the source.
     """
     queue = _source(state, selection)
     if isinstance(queue, Refusal):
@@ -115,7 +116,9 @@ def _has_way_back(state: QueueManager, message: Message) -> bool:
     origin = message.origin
     if origin is None or origin["destination"] == message.queue.destination:
         return False
-    return find_destination(state, origin["destination"]) is not None
+    found = find_destination(state, origin["destination"])
+    # A topic without subscriptions would drop it.
+    return found is not None and not (isinstance(found, Topic) and not found.subscriptions)
 
 
 def administered(
