@@ -39,6 +39,7 @@ def test_tests_name_rules_that_there_are():
     assert every - set(RULES) == set()
 
 
+@pytest.mark.slow
 def test_page_of_the_rules_has_every_rule_with_its_tests():
     """What `make rules` writes: each rule once, with its text, and every test that names it."""
     rows = ROW.findall(page(named(), [], "not at all"))

@@ -15,6 +15,8 @@ from ledgermq.protocol.outcomes import Delivered, Refused
 from support.checks import checks
 from support.invariants import whole_state as invariants
 
+pytestmark = pytest.mark.slow
+
 START_US = 1_790_000_000_000_000
 
 

@@ -25,6 +25,8 @@ from support.messages.large_operations import (
 from support.scripts.play import START_US
 from support.scripts.verbs import identifier
 
+pytestmark = pytest.mark.slow
+
 # Kafka counts key and headers of a record too.
 AROUND_BYTES = 4096
 # What an operation may leave in the state beside messages.

@@ -21,6 +21,7 @@ def test_fold_answers_as_the_script_says(script):
     play(script)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=title)
 def test_fold_restored_from_a_snapshot_after_every_entry_answers_the_same(script):
     """A state that comes from a checkpoint's bytes goes on as if it had never been written."""

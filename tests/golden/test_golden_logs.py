@@ -64,6 +64,7 @@ def digest_under(hash_seed: str) -> str:
     return ran.stdout.strip()
 
 
+@pytest.mark.slow
 def test_same_log_has_the_same_digest_under_any_hash_seed():
     """Nothing in the fold depends on the order of a set or on Python's hashes."""
     digests = {digest_under(seed) for seed in ("0", "1", "4242")}

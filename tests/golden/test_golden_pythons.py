@@ -146,6 +146,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return link_libraries(tmp_path_factory.mktemp("libraries"))
 
 
+@pytest.mark.slow
 def test_this_python_folds_to_the_recorded_digests():
     """Whatever Python runs the tests comes to what the recording one came to (H26)."""
     recorded = json.loads(GOLDEN.read_text(encoding="utf-8"))

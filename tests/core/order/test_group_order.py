@@ -61,6 +61,7 @@ def parked_in(state: QueueManager) -> dict:
     return {(created, key): at for created, one in found.items() for key, at in one.items()}
 
 
+@pytest.mark.slow
 def test_histories_of_ordered_groups_come_to_parked_ones():
     """Groups are parked and no longer so, in subscriptions too; messages follow (INF-16)."""
 

@@ -50,6 +50,7 @@ def test_putting_to_a_group_whose_beginning_is_gone_looks_at_nothing_of_it(looks
     assert looks["items"] < MESSAGES
 
 
+@pytest.mark.slow
 def test_a_message_of_a_group_takes_at_most_half_as_much_memory_again():
     """1.5 times is what a message in a group may take against one in none."""
     assert bytes_per_message(20_000, 200) <= 1.5 * bytes_per_message(20_000, 0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from ledgermq.processor.lanes.lanes import LaneWriter
 from ledgermq.processor.metrics.labels import Labels
 from ledgermq.processor.metrics.tally import Tally
@@ -95,6 +97,7 @@ def test_headers_count_in_the_size_of_a_chunk():
     check([delivered(index, [header] * count) for index in range(32)])
 
 
+@pytest.mark.slow
 def test_names_of_properties_count_in_the_size_of_a_chunk():
     """Very many small properties are no less than one large one (H2)."""
     header = out.EMPTY_HEADER | {"properties": {f"{n:x}": True for n in range(5_000)}}

@@ -232,6 +232,7 @@ def test_a_reply_of_a_commit_over_10000_queues_is_told_again():
     assert [len(one.enqueued) for one in replies] == [10_000]
 
 
+@pytest.mark.slow
 def test_20000_queues_are_told_in_pages_that_fit():
     """A list of as many queues was refused for its size; each is told once, by name."""
     large = LargeState()

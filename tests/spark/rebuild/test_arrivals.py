@@ -1,20 +1,19 @@
 """Tests that the fold states which messages came in from outside: held against a witness."""
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from ledgermq.core.apply import apply, new_state
 from ledgermq.wire.framing.codec import decode_operation
 from ledgermq_spark.rebuild import testimony as stated
 from support.checks import checks
+from support.checks.checked_histories import examples
 from support.checks.witness import Witness
 from support.generators.generators import informed_histories
 from support.generators.quota_generators import quota_histories
 from support.generators.relocation_generators import relocation_histories
 
 HISTORIES = informed_histories(steps=25) | quota_histories(steps=25) | relocation_histories(25)
-FEW = settings(
-    max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
-)
+FEW = examples(60)
 
 
 def came_in(history, *, restored=False, witness=None):
