@@ -91,6 +91,11 @@ def given_settings(named: Given) -> Given | None:
     return {name: named.get(name) for name in names} if named else None
 
 
+def redelivery_in(given: Given | None) -> Given | None:
+    """The part of settings that are given which the queue manager has too; None: none are."""
+    return given and {name: given[name] for name in REDELIVERY_FIELDS}
+
+
 def changed(settings: Settings, given: Given | None) -> Settings:
     """Settings with those values that are given."""
     named = {name: value for name, value in (given or {}).items() if value is not None}

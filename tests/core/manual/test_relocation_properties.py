@@ -45,7 +45,7 @@ def test_histories_with_relocations_come_to_what_can_happen():
                 note_outcome(seen, found.outcome)
 
     wanted = ("relocated", "skipped", "delivered", "message-differs", "message-invalid")
-    expect_to_happen(relocation_histories(), note, wanted, times=5)
+    expect_to_happen(relocation_histories(), note, wanted, times=5, rounds=4)
 
 
 def note_outcome(seen: Counter[str], outcome: Outcome) -> None:

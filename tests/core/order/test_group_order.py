@@ -51,7 +51,7 @@ def test_histories_of_ordered_groups_come_to_what_can_happen():
             seen["of a subscription"] += any(map(held_in, state.subscriptions.values()))
 
     wanted = ("held back", "let go", "of a subscription")
-    expect_to_happen(group_order_histories(), note, wanted, times=10)
+    expect_to_happen(group_order_histories(), note, wanted, times=10, rounds=8)
 
 
 def parked_in(state: QueueManager) -> dict:
@@ -80,7 +80,7 @@ def test_histories_of_ordered_groups_come_to_parked_ones():
                 seen["followed"] += reason == "group-parked"
 
     wanted = ("parked", "parked no longer", "of a subscription", "followed")
-    expect_to_happen(group_order_histories(), note, wanted, times=5)
+    expect_to_happen(group_order_histories(), note, wanted, times=5, rounds=16)
 
 
 def test_of_too_many_parked_groups_the_first_is_forgotten(monkeypatch):

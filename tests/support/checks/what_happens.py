@@ -11,8 +11,6 @@ from hypothesis.strategies import SearchStrategy
 from support.generators.generators import Entry
 from support.planted.planted_faults import drawn
 
-ROUNDS = 16
-
 
 def expect_to_happen(
     histories: SearchStrategy[list[Entry]],
@@ -20,11 +18,12 @@ def expect_to_happen(
     wanted: Iterable[str],
     *,
     times: int,
+    rounds: int,
 ) -> None:
-    """Each of what is wanted must be noted so many times in 16 rounds of histories."""
+    """Each of what is wanted must be noted so many times in so many rounds of 25 histories."""
     seen: Counter[str] = Counter()
     draw = drawn(histories)
-    for number in range(ROUNDS):
+    for number in range(rounds):
         for history in draw(number):
             note(history, seen)
         missing = [name for name in wanted if seen[name] < times]

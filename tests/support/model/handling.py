@@ -202,8 +202,7 @@ class ModelHandling(ModelAdministration):
         origin = message["origin"]
         if origin is None or self.place(origin["destination"]) is None:
             return False
-        if not any(
-            "topic:" + one["topic"] == origin["destination"] for one in self.subscriptions
-        ) and origin["destination"].startswith("topic:"):
+        subscribed = {"topic:" + one["topic"] for one in self.subscriptions}
+        if origin["destination"].startswith("topic:") and origin["destination"] not in subscribed:
             return False
         return bool(origin["destination"] != self.destination_of(message["queue"]))

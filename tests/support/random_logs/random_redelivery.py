@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ledgermq.protocol import operations as op
-from ledgermq.protocol.settings import FIFO_MODES, REDELIVERY_FIELDS, given_settings
+from ledgermq.protocol.settings import FIFO_MODES, given_settings, redelivery_in
 from support.brokers.log_writer import Script, ScriptSession
 from support.random_logs.random_ends import timed_message
 
@@ -80,8 +80,7 @@ class RandomRedelivery:
         settings = given_settings(told)
         whose = random.random()
         if whose < 0.3 and settings is not None:
-            redelivery = {name: settings[name] for name in REDELIVERY_FIELDS}
-            session.send(op.AlterQueueManager, redelivery=redelivery)
+            session.send(op.AlterQueueManager, redelivery=redelivery_in(settings))
         elif whose < 0.5:
             session.send(op.AlterTopic, topic=TOPIC, settings=settings, **fields)
         else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ledgermq.protocol import operations
 from ledgermq.protocol.administration import PositionsSkipped, VersionOffered
 from ledgermq.protocol.operations import Operation
-from ledgermq.protocol.settings import REDELIVERY_FIELDS, given_settings
+from ledgermq.protocol.settings import given_settings, redelivery_in
 from support.scripts.script import Line, time_us
 from support.scripts.verb_parts import Verb, common, yes
 
@@ -142,12 +142,6 @@ def _settings(line: Line) -> dict[str, Any] | None:
     return given_settings({name: read(text) for (name, read), text in told})
 
 
-def _redelivery(line: Line) -> dict[str, Any] | None:
-    """The settings of redelivery that a line names, or None."""
-    given = _settings(line)
-    return given and {name: given[name] for name in REDELIVERY_FIELDS}
-
-
 def _delete(player: Player, line: Line) -> Operation:
     purge = "purge" in line.words[1:]
     return operations.DeleteQueue(**common(player, line), queue=line.words[0], purge=purge)
@@ -166,7 +160,7 @@ def _alter_manager(player: Player, line: Line) -> Operation:
             for name in (*STORAGE, "messages_max", "bytes_max", *MARKS)
             if name in given
         },
-        redelivery=_redelivery(line),
+        redelivery=redelivery_in(_settings(line)),
         journaling=yes(given.get("journaling")),
         journal_lifetime_ms=_ms(given["journal_lifetime"]) if "journal_lifetime" in given else None,
     )

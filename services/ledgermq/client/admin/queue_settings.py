@@ -23,6 +23,7 @@ from ledgermq.protocol.settings import (
     POLICIES,
     REDELIVERY_FIELDS,
     given_settings,
+    redelivery_in,
 )
 from ledgermq.redelivery import parse_redelivery, parse_steps
 
@@ -239,8 +240,7 @@ def redelivery_given(**redelivery: Unpack[RedeliverySettings]) -> dict[str, Any]
             raise ArgumentTypeError(
                 f"a queue manager has no setting {keyword}; of redelivery there are: {known}"
             )
-    given = settings_given(**redelivery).get("settings")
-    return given and {name: given[name] for name in REDELIVERY_FIELDS}
+    return redelivery_in(settings_given(**redelivery).get("settings"))
 
 
 def _redelivery(text: str, own: str, settings: Mapping[str, Any]) -> dict[str, Any]:
