@@ -69,11 +69,11 @@ def depth_course(
             # Once for nothing: the Java of the broker compiles what it will then run for days.
             rates = []
             for _ in range(1 + GET_TURNS):
-                _fill(place, SHALLOW, shallow)
+                fill(place, SHALLOW, shallow)
                 rates.append(_drain(place, SHALLOW, shallow))
             shallow_rate = median(rates[1:])
             say(f"  depth {shallow:,}: {shallow_rate:,.0f} messages/s got and acknowledged")
-        rate = _fill(place, DEEP, messages)
+        rate = fill(place, DEEP, messages)
         say(f"  filled to {messages:,} at {rate:,.0f} messages/s")
         found["fill"] = rate, {"messages": messages}
         _checkpoint(place)
@@ -109,18 +109,18 @@ def checkpoint_overhead(
     processor = {"with": 0.0, "without": 0.0}
     written = 0
     with BenchPlace(bootstrap) as place:
-        _fill(place, DEEP, depth)
+        fill(place, DEEP, depth)
         for _ in range(OVERHEAD_TURNS):
             for how, settings in (("with", {}), ("without", WITHOUT_CHECKPOINTS)):
                 _checkpoint(place)
                 place.kill_worker()
                 place.start_worker(**settings)
                 # What a start and the first operation cost is no part of this.
-                _fill(place, SHALLOW, BATCH_MESSAGES)
+                fill(place, SHALLOW, BATCH_MESSAGES)
                 _drain(place, SHALLOW, BATCH_MESSAGES)
                 before = place.checkpoint_records()
                 used, started = place.processor_seconds(), time.monotonic()
-                _fill(place, SHALLOW, messages)
+                fill(place, SHALLOW, messages)
                 _drain(place, SHALLOW, messages)
                 seconds[how] += time.monotonic() - started
                 processor[how] += place.processor_seconds() - used
@@ -134,7 +134,7 @@ def checkpoint_overhead(
     }
 
 
-def _fill(place: BenchPlace, destination: str, messages: int) -> float:
+def fill(place: BenchPlace, destination: str, messages: int) -> float:
     """Sends without waiting, until every send is confirmed; messages/s."""
     body = os.urandom(BODY_BYTES)
     with place.connect() as connection, connection.session() as session:

@@ -14,9 +14,10 @@ from ledgermq_benchmarks.depth import CHECKPOINT_ROW, DEPTH_ROWS, checkpoint_ove
 from ledgermq_benchmarks.environment import environment
 from ledgermq_benchmarks.fold import fold_rate
 from ledgermq_benchmarks.groups import bytes_per_message, drain_seconds
+from ledgermq_benchmarks.growth import growth, managers, print_curves, write_picture
 from ledgermq_benchmarks.rabbitmq import PEER_ROWS, RabbitMq
 from ledgermq_benchmarks.rows import ROWS, Row, RowResult
-from ledgermq_benchmarks.run import MESSAGES, kafka_run, life_run
+from ledgermq_benchmarks.run import BODIES_BYTES, MESSAGES, kafka_run, life_run
 
 FOLD_MESSAGES = 200_000
 DEPTH_MESSAGES = 1_000_000
@@ -43,7 +44,7 @@ def _measure_once(row: Row, bootstrap: str, queue_manager: str) -> tuple[float, 
     if row.name == "kafka":
         found = kafka_run(bootstrap, messages)
     else:
-        found = life_run(f"kafka://{bootstrap}/{queue_manager}", row.name, messages)
+        found = life_run({"address": f"kafka://{bootstrap}/{queue_manager}"}, row.name, messages)
     return _figure(row, found)
 
 
@@ -52,9 +53,12 @@ def _peer_once(row: Row, peer: RabbitMq) -> tuple[float, dict[str, float]]:
 
 
 def _figure(row: Row, found: dict[str, float]) -> tuple[float, dict[str, float]]:
-    if row.name == "latency":
-        return found["p50_ms"], {"p99_ms": round(found["p99_ms"], 2)}
-    return found["messages_per_second"], {}
+    if row.unit == "ms":
+        names = ("p99_ms", "rate_of", "rate_beside")
+        return found["p50_ms"], {name: round(found[name], 2) for name in names if name in found}
+    rate = found["messages_per_second"]
+    size = BODIES_BYTES.get(row.name)
+    return rate, {"mib_per_second": round(rate * size / 2**20, 1)} if size else {}
 
 
 def _groups_once() -> tuple[float, dict[str, float]]:
@@ -121,6 +125,19 @@ def measure(
     return document
 
 
+def measure_curves(
+    bootstrap: str,
+    *,
+    runs: int,
+    kinds: Sequence[Callable[..., list[dict[str, Any]]]],
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """`growth` or `managers`, or one after the other; the whole document, which has no minimum."""
+    document: dict[str, Any] = {"environment": environment(), "runs": runs}
+    curves = [curve for kind in kinds for curve in kind(bootstrap, runs=runs, say=say)]
+    return document | {"curves": curves, "meets_minimum": True}
+
+
 def print_table(document: dict[str, Any], out: TextIO) -> None:
     surroundings = document["environment"]
     out.write(
@@ -129,6 +146,9 @@ def print_table(document: dict[str, Any], out: TextIO) -> None:
         f"Python {surroundings['python']} built {surroundings['python_build']}; "
         f"median of {document['runs']} runs\n\n"
     )
+    if "curves" in document:
+        print_curves(document["curves"], out)
+        return
     _print_head("what", out)
     for row in document["rows"]:
         _print_row(f"{row['text']}, {row['unit']}", row, row["unit"], out)
@@ -170,12 +190,16 @@ def run(
     runs: int = RUNS_DEFAULT,
     names: Sequence[str] = (),
     against: str | None = None,
+    with_growth: bool = False,
+    with_managers: bool = False,
     as_json: bool = False,
     output: Path | None = None,
 ) -> int:
     """Measures on a running installation, or on one started for the purpose; 0 if all minima hold.
 
-    `against` is "rabbitmq" or nothing. The exit code is 4 if a row is below what it must reach.
+    `against` is "rabbitmq" or nothing. With `with_growth` or `with_managers` curves are measured in
+    place of rows, and drawn beside `output`. The exit code is 4 if a row is below what it must
+    reach.
 
     Raises BenchError if a program fails, or the peer cannot be run here.
     """
@@ -191,12 +215,18 @@ def run(
 
             directory = opened.enter_context(tempfile.TemporaryDirectory(prefix="ledgermq-bench-"))
             bootstrap = opened.enter_context(running_installation(Path(directory)))
-        document = measure(
-            bootstrap, queue_manager=queue_manager, runs=runs, names=names, peer=peer, say=say
-        )
+        kinds = [growth] * with_growth + [managers] * with_managers
+        if kinds:
+            document = measure_curves(bootstrap, runs=runs, kinds=kinds, say=say)
+        else:
+            document = measure(
+                bootstrap, queue_manager=queue_manager, runs=runs, names=names, peer=peer, say=say
+            )
     text = json.dumps(document, indent=2)
     if output is not None:
         output.write_text(text + "\n", encoding="utf-8")
+        if "curves" in document:
+            write_picture(document["curves"], output.with_suffix(".svg"))
     if as_json:
         print(text)
     else:

@@ -17,15 +17,16 @@ from typing import Any, Self
 
 import ledgermq
 from ledgermq.processor.worker.parent import PARENT_VARIABLE
-from ledgermq.processor.worker.readiness import wait_for_worker
+from ledgermq.processor.worker.readiness import wait_for_another_worker, wait_for_worker
 from ledgermq.wire.topics.log_topics import Topics, ensure_topics
 from ledgermq.wire.topics.reading import partition_reader
-from ledgermq.wire.topics.registry import claim_queue_manager
+from ledgermq.wire.topics.registry import claim_queue_manager, list_queue_managers
 from ledgermq_benchmarks.run import BenchError
 
 LANES = 2
 PATIENCE_SECONDS = 180.0
 QUEUE_MANAGER = "QM1"
+ASKING_SECONDS = 1.0
 
 
 class BenchPlace:
@@ -33,21 +34,25 @@ class BenchPlace:
 
     Args:
         bootstrap: The broker.
+        queue_managers: How many: QM1, QM2 and so on.
         settings: Settings of the worker as `LEDGERMQ_<NAME>` has them, without the prefix.
     """
 
-    def __init__(self, bootstrap: str, **settings: object) -> None:
+    def __init__(self, bootstrap: str, queue_managers: int = 1, **settings: object) -> None:
         self.bootstrap = bootstrap
+        self.queue_managers = [f"QM{number}" for number in range(1, queue_managers + 1)]
         self.topics = Topics(f"bench-{uuid.uuid4().hex[:8]}")
         self._settings = settings
-        self._worker: subprocess.Popen[bytes] | None = None
+        self._workers: list[subprocess.Popen[bytes]] = []
         self._directory = tempfile.TemporaryDirectory(prefix="ledgermq-bench-worker-")
         self._log = Path(self._directory.name) / "worker.log"
 
     def __enter__(self) -> Self:
         try:
-            ensure_topics(self.bootstrap, self.topics, partitions=1, lanes=LANES)
-            claim_queue_manager(self.bootstrap, self.topics, QUEUE_MANAGER, lanes=LANES)
+            count = len(self.queue_managers)
+            ensure_topics(self.bootstrap, self.topics, partitions=count, lanes=LANES)
+            for name in self.queue_managers:
+                claim_queue_manager(self.bootstrap, self.topics, name, lanes=LANES)
             self.start_worker(**self._settings)
             if not wait_for_worker(self.bootstrap, self.topics.prefix, PATIENCE_SECONDS):
                 raise BenchError(f"the worker does not answer; its log ends with:\n{self.said}")
@@ -74,32 +79,58 @@ class BenchPlace:
     def start_worker(self, **settings: object) -> float:
         """Starts a worker and does not wait for it; the moment, on the monotonic clock."""
         command = [sys.executable, "-m", "ledgermq.processor", "--bootstrap", self.bootstrap]
-        command += ["--topic-prefix", self.topics.prefix, "--name", "bench", "--partitions", "1"]
-        command += ["--lanes", str(LANES), "--web-port", "-1"]
-        command += ["--data-dir", str(Path(self._directory.name) / "data")]
+        command += ["--topic-prefix", self.topics.prefix, "--name", self._name]
+        command += ["--partitions", str(len(self.queue_managers)), "--lanes", str(LANES)]
+        command += ["--data-dir", str(Path(self._directory.name) / self._name), "--web-port", "-1"]
         variables = {f"LEDGERMQ_{name}": str(value) for name, value in settings.items()}
         with self._log.open("ab") as output:
             started = time.monotonic()
-            self._worker = subprocess.Popen(
+            worker = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env=os.environ | {PARENT_VARIABLE: str(os.getpid())} | variables,
             )
+        self._workers.append(worker)
         return started
+
+    def share_with_another_worker(self) -> list[str]:
+        """Starts a second worker and waits until it has half of the queue managers.
+
+        They are returned so that neighbours are of different workers.
+
+        Raises BenchError if it does not get them.
+        """
+        first = "bench-1"
+        claims = list_queue_managers(self.bootstrap, self.topics)
+        self.start_worker()
+        limit = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < limit:
+            moved = [
+                one.queue_manager
+                for one in claims
+                if wait_for_another_worker(self.bootstrap, self.topics, one, first, ASKING_SECONDS)
+            ]
+            if len(moved) == len(claims) // 2:
+                kept = [name for name in self.queue_managers if name not in moved]
+                return [name for pair in zip(kept, moved, strict=True) for name in pair]
+        raise BenchError(f"the workers do not share; their log ends with:\n{self.said}")
 
     def kill_worker(self) -> None:
         """Kills the worker with SIGKILL, as a crash would, and waits until it is dead."""
-        if self._worker is not None:
-            self._worker.kill()
-            self._worker.wait()
-            self._worker = None
+        for worker in self._workers:
+            worker.kill()
+            worker.wait()
+        self._workers.clear()
+
+    def address(self, queue_manager: str = QUEUE_MANAGER) -> dict[str, Any]:
+        """What `connect` takes."""
+        address = f"kafka://{self.bootstrap}/{queue_manager}"
+        return {"address": address, "topic_prefix": self.topics.prefix}
 
     def connect(self, **options: Any) -> ledgermq.Connection:
-        given = {"timeout": PATIENCE_SECONDS, **options}
-        address = f"kafka://{self.bootstrap}/{QUEUE_MANAGER}"
-        return ledgermq.connect(address, topic_prefix=self.topics.prefix, **given)
+        return ledgermq.connect(**self.address(), timeout=PATIENCE_SECONDS, **options)
 
     @property
     def said(self) -> str:
@@ -107,7 +138,7 @@ class BenchPlace:
 
     def memory_bytes(self) -> dict[str, int]:
         """What the worker has in memory now (`resident`), and had at most (`peak`)."""
-        lines = Path(f"/proc/{self._pid}/status").read_text(encoding="utf-8").splitlines()
+        lines = Path(f"/proc/{self._pids[0]}/status").read_text(encoding="utf-8").splitlines()
         pairs = [line.split(":", 1) for line in lines if line.startswith("Vm")]
         found = {name: int(kib.split()[0]) for name, kib in pairs}
         return {"resident": found["VmRSS"] * 1024, "peak": found["VmHWM"] * 1024}
@@ -117,12 +148,21 @@ class BenchPlace:
             return reader.ends(self.topics.checkpoints, 0)[1]
 
     def processor_seconds(self) -> float:
-        text = Path(f"/proc/{self._pid}/stat").read_text(encoding="utf-8")
-        fields = text.rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """Of all workers."""
+        ticks = 0
+        for pid in self._pids:
+            text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+            fields = text.rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     @property
-    def _pid(self) -> int:
-        if self._worker is None or self._worker.poll() is not None:
+    def _name(self) -> str:
+        """Of the worker that is started next."""
+        return f"bench-{len(self._workers) + 1}"
+
+    @property
+    def _pids(self) -> list[int]:
+        if not self._workers or any(one.poll() is not None for one in self._workers):
             raise BenchError(f"the worker ended; its log ends with:\n{self.said}")
-        return self._worker.pid
+        return [one.pid for one in self._workers]

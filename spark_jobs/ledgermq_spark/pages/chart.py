@@ -22,14 +22,23 @@ COLOURS: Final = 8
 UNITS: Final = ((172_800, 86_400, " d"), (7_200, 3_600, " h"), (120, 60, " min"), (0, 1, " s"))
 
 Points = Sequence[tuple[int, float]]
+Marks = Sequence[tuple[int, str]]
 
 
 def chart(
-    title: str, note: str, lines: Mapping[str, Points], shown: int, *, unit: str, steps: bool
+    title: str,
+    note: str,
+    lines: Mapping[str, Points],
+    shown: int,
+    *,
+    unit: str,
+    steps: bool,
+    marks: Marks | None = None,
 ) -> str:
     """Lines of (time in µs, value) points in `unit`, `seconds` or messages; empty without any.
 
-    With `steps` a value holds until the next point, else the line goes straight to it.
+    `marks` are texts below the lines in place of times, each at its point. With `steps` a value
+    holds until the next point, else the line goes straight to it.
     """
     points = [point for line in lines.values() for point in line]
     if not points:
@@ -48,7 +57,7 @@ def chart(
     return (
         f'<figure class="chart" data-unit="{unit}"><figcaption>{title} <small>{note}</small>'
         f'</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
-        f"{_grid(labels, base, height)}{_moments(begin, end, x)}"
+        f"{_grid(labels, base, height)}{_marks(marks or ticks(begin, end, 6), x)}"
         f'<g class="lines" data-base="{base}" data-height="{height}" '
         f'transform="translate(0 {base}) scale(1 {-height / top:.9g})">{paths}</g></svg></figure>'
     )
@@ -99,11 +108,11 @@ def _grid(labels: list[str], base: float, height: float) -> str:
     return f'<g class="grid">{"".join(parts)}</g>'
 
 
-def _moments(begin: int, end: int, x: object) -> str:
+def _marks(marks: Marks, x: object) -> str:
     assert callable(x)
     return "".join(
         f'<text x="{x(at):.1f}" y="{HEIGHT - 6}" text-anchor="middle">{text}</text>'
-        for at, text in ticks(begin, end, 6)
+        for at, text in marks
         if x(at) < WIDTH - TEXT_WIDTH / 2
     )
 

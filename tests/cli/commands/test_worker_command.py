@@ -114,6 +114,28 @@ def test_bench_hands_its_options_over_and_returns_the_verdict(plain, monkeypatch
         "runs": 2,
         "names": ("fold",),
         "against": None,
+        "with_growth": False,
+        "with_managers": False,
         "as_json": True,
         "output": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("--row", "folds"), "there is no row 'folds'; rows are fold, transacted"),
+        (("--row", ""), "there is no row ''"),
+        (("--growth", "--row", "fold"), "measure no rows"),
+        (("--managers", "--against", "rabbitmq"), "measure no rows"),
+        (("--growth", "--output", "curves.svg"), "their picture is put beside it"),
+        (("--output", "nowhere/figures.json"), "there is no directory nowhere"),
+        (("--runs", "0"), "0 is not in the range"),
+    ],
+)
+def test_bench_says_what_cannot_be_measured_before_it_begins(plain, monkeypatch, given, told):
+    """Unknown rows, what does not go together, no directory to write to: usage errors."""
+    monkeypatch.setattr("ledgermq_benchmarks.main.run", lambda **_: pytest.fail("it began"))
+    answer = plain("bench", *given)
+    assert answer.code == USAGE
+    assert told in answer.err

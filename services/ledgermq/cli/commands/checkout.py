@@ -29,9 +29,21 @@ from ledgermq.cli.options.target import json_option
     help="Run each row beside this one, from the distribution's package; print the ratios.",
 )
 @click.option(
+    "--growth",
+    "with_growth",
+    is_flag=True,
+    help="Measure how throughput changes with depth, sessions, queues, consumers and properties.",
+)
+@click.option(
+    "--managers",
+    "with_managers",
+    is_flag=True,
+    help="Measure several queue managers together, on one worker and on two.",
+)
+@click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the figures to this file too, as JSON.",
+    help="Write the figures to this file too, as JSON; curves also as a picture beside it, .svg.",
 )
 @json_option
 def bench(**options: Any) -> int:
@@ -40,6 +52,22 @@ def bench(**options: Any) -> int:
     Runs in a checkout of the source only; the installed package does not contain the benchmarks.
     The exit code is 4 if a figure is below what it must reach.
     """
+    curves = options["with_growth"] or options["with_managers"]
+    if curves and (options["names"] or options["against"]):
+        raise click.UsageError(
+            "--growth and --managers measure no rows: leave out --row, --against"
+        )
+    output = options["output"]
+    if output is not None and curves and output.suffix == ".svg":
+        raise click.UsageError(
+            "--output is the file of the figures; their picture is put beside it"
+        )
+    if output is not None and not output.parent.is_dir():
+        raise click.UsageError(f"there is no directory {output.parent} for --output")
+    known = [row.name for row in import_module("ledgermq_benchmarks.rows").ROWS]
+    unknown = [name for name in options["names"] if name not in known]
+    if unknown:
+        raise click.UsageError(f"there is no row {unknown[0]!r}; rows are {', '.join(known)}")
     code: int = import_module("ledgermq_benchmarks.main").run(**options)
     return code
 

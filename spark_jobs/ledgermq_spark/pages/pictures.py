@@ -8,7 +8,7 @@ from html import escape
 from itertools import accumulate
 from typing import Final
 
-from ledgermq_spark.pages.chart import Points, chart, line_class
+from ledgermq_spark.pages.chart import Marks, Points, chart, line_class
 from ledgermq_spark.pages.page import HERE
 from ledgermq_spark.pages.timeline import timeline_page
 from ledgermq_spark.tables.life import Life
@@ -35,9 +35,11 @@ def timeline_picture(lives: Sequence[Life]) -> str:
     return _picture(NAMES_WIDTH + int(axis[0]) + MARGIN, tops[-1] + MARGIN, parts)
 
 
-def chart_picture(title: str, lines: Mapping[str, Points]) -> str:
-    """Lines over time with their names, each of which holds a value until its next point."""
-    drawn = chart(title, "", lines, len(lines), unit="messages", steps=True)
+def chart_picture(
+    title: str, lines: Mapping[str, Points], *, steps: bool = True, marks: Marks | None = None
+) -> str:
+    """Lines over time or `marks` with their names; with `steps` a value holds until the next."""
+    drawn = chart(title, "", lines, len(lines), unit="messages", steps=steps, marks=marks)
     ((width, height, body),) = DRAWN.findall(POINTED_AT.sub("", drawn))
     parts = [
         f'<text x="{MARGIN}" y="{LINE_HEIGHT}" font-weight="600">{escape(title)}</text>',

@@ -1,0 +1,101 @@
+"""Rows of the benchmark and its curves, in tiny sizes on the real broker, with their tables."""
+
+import io
+import json
+import xml.etree.ElementTree as ElementTree
+from functools import partial
+
+import pytest
+
+from ledgermq_benchmarks import growth, main
+from ledgermq_benchmarks.place import BenchPlace
+from ledgermq_benchmarks.rows import ROWS
+from ledgermq_benchmarks.run import MESSAGES, life_run
+
+# The row of selectors is a point of the curve of consumers.
+SMALL = {
+    "pipelined-1k": 300,
+    "pipelined-64k": 60,
+    "priorities": 300,
+    "grouped": 300,
+    "fan-out": 300,
+    "loaded-latency": 20,
+}
+
+
+def small(curve):
+    """Begins where the whole curve does, and has one step."""
+    first = curve.sizes[0]
+    return curve._replace(sizes=(first, 2 * first), messages=200, each=200)
+
+
+@pytest.fixture(scope="module")
+def place(broker):
+    """A worker of the benchmark's own."""
+    with BenchPlace(broker.bootstrap) as found:
+        yield found
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALL)
+def test_every_message_of_a_row_is_put_and_got(place, name):
+    """Producer and consumer end, which they do when all messages came, and there are figures."""
+    found = life_run(place.address(), name, SMALL[name])
+    assert found["messages_per_second"] > 0
+    row = next(one for one in ROWS if one.name == name)
+    value, details = main._figure(row, found)
+    assert value > 0
+    if name == "pipelined-64k":
+        assert details["mib_per_second"] == pytest.approx(value / 16, abs=0.1)
+    if name == "loaded-latency":
+        assert value == found["p50_ms"] <= details["p99_ms"]
+        assert 0 < details["rate_beside"] < details["rate_of"]
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_growth_and_managers_are_told_and_drawn(broker, monkeypatch, tmp_path, capsys):
+    """Every curve has its points in the file, in the table, and as a line of the picture."""
+    curves = [small(curve) for curve in growth.CURVES]
+    monkeypatch.setattr(main, "growth", partial(growth.growth, curves=curves))
+    tiny = partial(growth.managers, sizes=(1, 2), messages=200)
+    monkeypatch.setattr(main, "managers", tiny)
+    output = tmp_path / "figures.json"
+    given = {"bootstrap": broker.bootstrap, "runs": 1, "output": output}
+    assert main.run(with_growth=True, with_managers=True, **given) == 0
+    curves = json.loads(output.read_text())["curves"]
+    assert {one["name"]: [point["size"] for point in one["points"]] for one in curves} == {
+        "depth": [1_000, 2_000],
+        **{name: [1, 2] for name in ("sessions", "queues", "consumers", "properties")},
+        "managers-1": [1, 2],
+        "managers-2": [2],
+    }
+    assert all(point["median"] > 0 for one in curves for point in one["points"])
+    assert all(point["worker_cores"] > 0 for point in curves[-1]["points"])
+    table = capsys.readouterr().out
+    assert "2,000 messages that wait" in table
+    assert "2 queue managers on two workers" in table
+    picture = ElementTree.parse(tmp_path / "figures.svg").getroot()
+    drawn = [one for one in picture.iter() if "data-line" in one.attrib]
+    assert len(drawn) == len(curves)
+
+
+def test_a_row_without_a_minimum_meets_it():
+    """A delay of which nothing is asked is not too long."""
+    free = next(one for one in ROWS if one.name == "loaded-latency")
+    result = main.RowResult(row=free, values=[5.0], details=[{}])
+    assert result.meets_minimum
+    assert result.document()["meets_minimum"]
+    assert set(MESSAGES) <= {one.name for one in ROWS}
+
+
+def test_the_table_of_curves_divides_by_the_first_point():
+    """The last column is what is left of the throughput of the smallest size."""
+    points = [
+        {"size": size, "median": rate, "lowest": rate, "highest": rate}
+        for size, rate in ((1, 200.0), (10, 150.0))
+    ]
+    out = io.StringIO()
+    growth.print_curves([{"name": "queues", "text": "queues", "points": points}], out)
+    assert out.getvalue().splitlines()[-1].split() == ["10", "queues", *["150"] * 3, "0.75"]
