@@ -27,7 +27,7 @@ MESSAGES = {
     "pipelined-1k": 100_000,
     "pipelined-64k": 5_000,
     "loaded-latency": 1_000,
-    "selectors": 50_000,
+    "selectors": 10_000,
     "priorities": 200_000,
     "grouped": 100_000,
     "kafka": 1_000_000,
