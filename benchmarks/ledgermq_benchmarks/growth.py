@@ -83,7 +83,7 @@ CURVES: Final = (
     Curve("sessions", "sessions a side", (1, 10, 100, 1_000), _sessions, 10_000, 1_000),
     Curve("queues", "queues", (1, 10, 100, 1_000), _queues),
     Curve("consumers", "consumers of a queue", (1, 10, 100, 1_000), selected, 10_000),
-    Curve("properties", "properties of a message", (1, 3, 10, 30, 100), _properties, 50_000),
+    Curve("properties", "properties of a message", (1, 3, 10, 30, 100), _properties, 20_000),
 )
 
 
