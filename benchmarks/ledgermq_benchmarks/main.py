@@ -14,7 +14,7 @@ from ledgermq_benchmarks.depth import CHECKPOINT_ROW, DEPTH_ROWS, checkpoint_ove
 from ledgermq_benchmarks.environment import environment
 from ledgermq_benchmarks.fold import fold_rate
 from ledgermq_benchmarks.groups import bytes_per_message, drain_seconds
-from ledgermq_benchmarks.growth import growth, managers, print_curves, write_picture
+from ledgermq_benchmarks.growth import CURVES, growth, managers, print_curves, write_picture
 from ledgermq_benchmarks.rabbitmq import PEER_ROWS, RabbitMq
 from ledgermq_benchmarks.rows import ROWS, Row, RowResult
 from ledgermq_benchmarks.run import BODIES_BYTES, MESSAGES, kafka_run, life_run
@@ -198,8 +198,8 @@ def run(
     """Measures on a running installation, or on one started for the purpose; 0 if all minima hold.
 
     `against` is "rabbitmq" or nothing. With `with_growth` or `with_managers` curves are measured in
-    place of rows, and drawn beside `output`. The exit code is 4 if a row is below what it must
-    reach.
+    place of rows; those of growth are drawn beside `output`. The exit code is 4 if a row is below
+    what it must reach.
 
     Raises BenchError if a program fails, or the peer cannot be run here.
     """
@@ -225,8 +225,9 @@ def run(
     text = json.dumps(document, indent=2)
     if output is not None:
         output.write_text(text + "\n", encoding="utf-8")
-        if "curves" in document:
-            write_picture(document["curves"], output.with_suffix(".svg"))
+        if with_growth:
+            drawn = document["curves"][: len(CURVES)]
+            write_picture(drawn, output.with_suffix(".svg"))
     if as_json:
         print(text)
     else:

@@ -81,7 +81,7 @@ PROGRAMS: dict[str, tuple[Program, Program]] = {
         for row, size in BODIES_BYTES.items()
     },
 }
-OPEN_SECONDS = 60.0
+OPEN_SECONDS = 120.0
 RUN_SECONDS = 180.0
 
 

@@ -43,7 +43,7 @@ from ledgermq.cli.options.target import json_option
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the figures to this file too, as JSON; curves also as a picture beside it, .svg.",
+    help="Write the figures to this file too, as JSON; growth also as a picture beside it, .svg.",
 )
 @json_option
 def bench(**options: Any) -> int:
