@@ -57,7 +57,7 @@ def chart(
     return (
         f'<figure class="chart" data-unit="{unit}"><figcaption>{title} <small>{note}</small>'
         f'</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
-        f"{_grid(labels, base, height)}{_marks(marks or ticks(begin, end, 6), x)}"
+        f"{_grid(labels, base, height)}{_marks(marks or _moments(begin, end, x), x)}"
         f'<g class="lines" data-base="{base}" data-height="{height}" '
         f'transform="translate(0 {base}) scale(1 {-height / top:.9g})">{paths}</g></svg></figure>'
     )
@@ -108,12 +108,18 @@ def _grid(labels: list[str], base: float, height: float) -> str:
     return f'<g class="grid">{"".join(parts)}</g>'
 
 
+def _moments(begin: int, end: int, x: object) -> Marks:
+    assert callable(x)
+    return [one for one in ticks(begin, end, 6) if x(one[0]) < WIDTH - TEXT_WIDTH / 2]
+
+
 def _marks(marks: Marks, x: object) -> str:
+    """Texts below their points; the last one where it can be read whole."""
     assert callable(x)
     return "".join(
-        f'<text x="{x(at):.1f}" y="{HEIGHT - 6}" text-anchor="middle">{text}</text>'
+        f'<text x="{min(x(at), WIDTH - TEXT_WIDTH / 2):.1f}" y="{HEIGHT - 6}" '
+        f'text-anchor="middle">{text}</text>'
         for at, text in marks
-        if x(at) < WIDTH - TEXT_WIDTH / 2
     )
 
 

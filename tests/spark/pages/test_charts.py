@@ -75,3 +75,12 @@ def test_names_of_lines_are_text():
 def test_a_duration_is_told_in_the_unit_that_suits_it(seconds, told):
     """Nobody counts hours in seconds."""
     assert duration(seconds) == told
+
+
+def test_an_axis_of_something_else_than_time_has_the_marks_it_is_given():
+    """Each stands at its point, the last one where it can be read whole, and no time with them."""
+    marks = [(0, "1"), (1_000, "10"), (2_000, "1,000,000")]
+    line = [(0, 5), (2_000, 4)]
+    drawn = chart("t", "", {"a": line}, 1, unit="messages", steps=False, marks=marks)
+    written = re.findall(r'x="([0-9.]+)" y="184" text-anchor="middle">([^<]+)<', drawn)
+    assert written == [("52.0", "1"), ("322.0", "10"), ("566.0", "1,000,000")]
