@@ -178,7 +178,7 @@ class Worker:
             settings.bootstrap, self._topics, self._fail, settings.outcomes_unsent_bytes, framing
         )
         side_topic = SideTopic(settings.bootstrap, self._topics, self._registry_unread.set)
-        await side_topic.start()
+        side_topic.start()
         app.on_partitions_assigned.connect(self._on_assigned)
         app.consumer.wanted_positions = self._wanted_positions
         self._around = Surroundings(
