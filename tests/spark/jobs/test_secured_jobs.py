@@ -60,9 +60,10 @@ def test_an_auditor_audits_with_the_rights_printed(spark, used, given):
     assert not [one for one in used.passwords.values() if one in repr(report.as_dict())]
 
 
-def test_an_auditor_with_a_certificate_reads_the_log(spark, used, given):
-    """Certificate and key reach Spark as texts, and rebuild what is on the log."""
-    where = given(used.broker.by_certificate("auditor"))
+@pytest.mark.parametrize("password", ["", "secret-of-key"])
+def test_an_auditor_with_a_certificate_reads_the_log(spark, used, given, password):
+    """Certificate and key, encrypted or not, reach Spark as texts, and rebuild what is there."""
+    where = given(used.broker.by_certificate("auditor", password))
     (log,) = partition_ranges(where, "ledgermq.operations", [0])
     assert read_raw(spark, where, [log]).count() == log.end - log.start > 0
     assert rebuild_at(where, "QM1", spark=spark).position == log.end - 1

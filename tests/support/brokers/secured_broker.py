@@ -145,15 +145,27 @@ class SecuredBroker(EmbeddedBroker):
             "ssl.ca.location": str(self.authority.certificate),
         }
 
-    def by_certificate(self, name: str) -> dict[str, str]:
-        """Options of a user with a certificate, made now."""
+    def by_certificate(self, name: str, key_password: str = "") -> dict[str, str]:
+        """Options of a user with a certificate, made now; its key may need a password."""
         certificate, key = self.authority.sign(name)
-        return {
+        found = {
             "security.protocol": "SSL",
             "ssl.ca.location": str(self.authority.certificate),
             "ssl.certificate.location": str(certificate),
             "ssl.key.location": str(key),
         }
+        if key_password:
+            encrypted = key.with_suffix(".encrypted.key")
+            # Not as an argument, where any user of the machine could read it.
+            secret = key.with_suffix(".password")
+            secret.write_text(key_password)
+            _openssl(
+                *("pkcs8", "-topk8", "-in", str(key), "-out", str(encrypted)),
+                *("-v2", "aes-256-cbc", "-passout", f"file:{secret}"),
+            )
+            secret.unlink()
+            found |= {"ssl.key.location": str(encrypted), "ssl.key.password": key_password}
+        return found
 
     def allow(self, user: str, rights: list[Right]) -> None:
         """Gives a user rights."""
@@ -170,9 +182,9 @@ class SecuredBroker(EmbeddedBroker):
 
 def _binding(user: str, right: Right) -> AclBinding:
     return AclBinding(
-        ResourceType[right.resource.upper().replace("CLUSTER", "BROKER")],
+        ResourceType[_snake(right.resource).replace("CLUSTER", "BROKER")],
         right.name,
-        ResourcePatternType.LITERAL,
+        ResourcePatternType[right.pattern.upper()],
         f"User:{user}",
         "*",
         AclOperation[_snake(right.operation)],

@@ -192,6 +192,16 @@ class LogConsumer(driver.Consumer):
             thread: Any = self._thread
             await asyncio.wait_for(self._in_thread(thread.show_life()), REACTION_SECONDS)
 
+    def check_membership(self) -> None:
+        """Raises what ended the coordination with the group for good, such as a time-out that Kafka
+        does not take: Faust would wait for its first partitions for ever.
+        """
+        thread: Any = self._thread
+        coordinator = getattr(thread._consumer, "_coordinator", None)
+        task = getattr(coordinator, "_coordination_task", None)
+        if task is not None and task.done() and not task.cancelled():
+            task.result()
+
     async def leave_group(self) -> None:
         """Lets another worker take over at once; records go on coming until the stop."""
         thread: Any = self._thread
