@@ -32,6 +32,9 @@ from ledgermq.embedded.settings import HOST, server_properties
 from ledgermq.wire.kafka.rights import Right
 
 MECHANISM = "SCRAM-SHA-512"
+# How keys are encrypted: by OpenSSL if nothing is said, and so that Java can read them.
+OF_OPENSSL = ("-v2", "aes-256-cbc")
+FOR_JAVA = ("-v1", "PBE-SHA1-3DES")
 
 
 class Authority:
@@ -145,7 +148,9 @@ class SecuredBroker(EmbeddedBroker):
             "ssl.ca.location": str(self.authority.certificate),
         }
 
-    def by_certificate(self, name: str, key_password: str = "") -> dict[str, str]:
+    def by_certificate(
+        self, name: str, key_password: str = "", encryption: tuple[str, str] = OF_OPENSSL
+    ) -> dict[str, str]:
         """Options of a user with a certificate, made now; its key may need a password."""
         certificate, key = self.authority.sign(name)
         found = {
@@ -161,7 +166,7 @@ class SecuredBroker(EmbeddedBroker):
             secret.write_text(key_password)
             _openssl(
                 *("pkcs8", "-topk8", "-in", str(key), "-out", str(encrypted)),
-                *("-v2", "aes-256-cbc", "-passout", f"file:{secret}"),
+                *(*encryption, "-passout", f"file:{secret}"),
             )
             secret.unlink()
             found |= {"ssl.key.location": str(encrypted), "ssl.key.password": key_password}
