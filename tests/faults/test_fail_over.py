@@ -59,9 +59,12 @@ def test_one_address_that_answers_is_enough(place_with_a_dead_address, capsys):
 
 
 @pytest.mark.timeout(900)
-def test_restarts_under_load_are_but_a_delay_to_clients_of_every_kind(tmp_path):
-    """AUTO, CLIENT, transacted, groups and asyncio: no error is shown, nothing lost or doubled."""
-    faults = (nemesis.kill_broker, nemesis.kill_worker, nemesis.drain_worker)
+def test_faults_under_load_are_but_a_delay_to_clients_of_every_kind(tmp_path):
+    """A short `make faults`: AUTO, CLIENT, transacted, groups, asyncio; nothing lost or doubled."""
+    faults = (
+        *(nemesis.kill_broker, nemesis.kill_worker, nemesis.drain_worker),
+        *(nemesis.mislead_worker, nemesis.write_bad_records),
+    )
     (tmp_path / "disk").mkdir()
     stage = Stage(tmp_path, seed=5)
     try:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -132,12 +132,31 @@ class Ways:
             return list(connection.browser(f"queue:{queue}"))
 
 
-@pytest.fixture(scope="session")
-def ways(broker, tmp_path_factory) -> Iterator[Ways]:
-    """Both queue managers, with a worker."""
-    directory: Path = tmp_path_factory.mktemp("relay")
+def make_ways(broker: Any, directory: Path) -> Ways:
+    """Both queue managers on a broker, with a worker."""
     place = new_place(broker.bootstrap, directory, partitions=2)
     claim_queue_manager(place.bootstrap, place.topics, "QM2", lanes=place.lanes)
     place.worker("relay-tests")
-    yield Ways(place=place)
-    place.close()
+    return Ways(place=place)
+
+
+@pytest.fixture(scope="session")
+def ways(broker, tmp_path_factory) -> Iterator[Ways]:
+    """Both queue managers, with a worker."""
+    found = make_ways(broker, tmp_path_factory.mktemp("relay"))
+    yield found
+    found.place.close()
+
+
+@pytest.fixture
+def ways_on() -> Iterator[Callable[[Any, Path], Ways]]:
+    """Makes the same on a broker of the test's own."""
+    made: list[Ways] = []
+
+    def make(broker: Any, directory: Path) -> Ways:
+        made.append(make_ways(broker, directory))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.place.close()

@@ -4,10 +4,13 @@ import re
 import time
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
 
 import ledgermq
 from ledgermq.errors import AccessDeniedError, ConnectionClosedError
-from ledgermq.wire.kafka.rights import Right, rights_of
+from ledgermq.wire.kafka.rights import Right, rights_of, rights_of_bridge
+from ledgermq.wire.topics.reading import partition_reader
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 PATIENCE_SECONDS = 120
@@ -77,6 +80,62 @@ def test_a_client_whose_right_is_taken_away_is_told_while_it_works(secured):
                 connection.session()
     finally:
         secured.broker.allow("client", [right])
+
+
+RIGHTS_OF_BRIDGES = rights_of_bridge(["foreign-in"], ["foreign-out"])
+
+
+@pytest.fixture(scope="module")
+def bridging(secured):
+    """A client that may also read and write topics of Kafka, by bridges of its own."""
+    secured.add_user("bridge", "client")
+    secured.broker.allow("bridge", RIGHTS_OF_BRIDGES)
+    topics = [NewTopic(name, 1, 1) for name in ("foreign-in", "foreign-out")]
+    for made in secured.broker.admin.create_topics(topics).values():
+        made.result()
+    producer = Producer({"bootstrap.servers": secured.broker.bootstrap})
+    producer.produce("foreign-in", b"tea")
+    assert producer.flush(30) == 0
+    variables = secured.variables(secured.options("bridge"))
+
+    def run(queue):
+        taken = secured.run(
+            *(variables, "bridge", "--from-topic", "foreign-in", "--to", queue),
+            *("--until-end", "--timeout", "10"),
+        )
+        if taken.code:
+            return taken
+        return secured.run(
+            *(variables, "bridge", "--from", queue, "--to-topic", "foreign-out"),
+            *("--until-end", "--timeout", "10"),
+        )
+
+    return run
+
+
+def test_a_bridge_needs_no_right_beyond_those_printed(secured, bridging):
+    """From a topic to a queue, and from there to a topic."""
+    ended = bridging("queue:bridged")
+    assert ended.code == 0, ended.err
+    with partition_reader(secured.broker.bootstrap, 20) as reader:
+        (record, *_) = reader.records("foreign-out", 0, 0)
+    assert record.value() == b"tea"
+
+
+@pytest.mark.parametrize("right", RIGHTS_OF_BRIDGES, ids=lambda one: "-".join(one[:3]))
+def test_a_bridge_without_one_of_its_rights_ends_and_says_so(secured, bridging, right):
+    """It does not wait for what will not come; Read to a topic is needed to note its position."""
+    secured.broker.withdraw("bridge", right)
+    kind = right.resource.replace("Id", " id").lower()
+    try:
+        for number in range(20):
+            ended = bridging(f"queue:without-{right.resource}-{right.operation}-{number}")
+            if ended.code:
+                break
+        assert ended.code == 3, ended.err
+        assert f"on {kind} {right.name}" in ended.err
+    finally:
+        secured.broker.allow("bridge", [right])
 
 
 def test_an_auditor_cannot_write(secured):

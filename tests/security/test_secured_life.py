@@ -62,6 +62,54 @@ def test_a_user_with_a_certificate_is_the_same_user(secured):
     assert asyncio.run(life()) == "by certificate"
 
 
+def test_a_key_may_be_encrypted_for_clients_and_workers(secured):
+    """With `ssl.key.password`; a wrong one is refused in words before anything is tried."""
+    secured.passwords["key"] = password = "secret-of-key"
+    options = secured.broker.by_certificate("client", password)
+    assert "ENCRYPTED" in Path(options["ssl.key.location"]).read_text()
+    assert secured.run(secured.variables(options), "put", "sealed", "tea").code == 0
+    of_worker = secured.broker.by_certificate("worker", password)
+    process = secured.worker(secured.variables(of_worker), "sealed")
+    try:
+        limit = time.monotonic() + 60
+        while "started" not in secured.log_of("sealed") and process.poll() is None:
+            assert time.monotonic() < limit
+            time.sleep(0.1)
+        # It is in the group only if aiokafka could use the key, too.
+        while "stands by" not in secured.log_of("sealed") and process.poll() is None:
+            assert time.monotonic() < limit, secured.log_of("sealed")
+            time.sleep(0.1)
+    finally:
+        process.terminate()
+        assert process.wait(60) == 0, secured.log_of("sealed")
+    for wrong in ("wrong-secret", ""):
+        given = secured.variables(of_worker | {"ssl.key.password": wrong})
+        ended = secured.run(given, "put", "sealed", "tea")
+        assert ended.code == 2, ended.err
+        assert "key" in ended.err
+        assert "Traceback" not in ended.err
+    refused = secured.worker(secured.variables(of_worker | {"ssl.key.password": "x"}), "unsealed")
+    assert refused.wait(60) == 2
+    assert "Traceback" not in secured.log_of("unsealed")
+
+
+def test_tokens_are_refused_in_words_where_they_cannot_be_used(secured):
+    """OAUTHBEARER: clients take it; a worker says that it cannot, and what it can."""
+    options = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "ssl.ca.location": str(secured.broker.authority.certificate),
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.client.id": "till",
+        "sasl.oauthbearer.client.secret": "wrong-secret",
+        "sasl.oauthbearer.token.endpoint.url": "https://127.0.0.1:9/token",
+    }
+    process = secured.worker(secured.variables(options), "token")
+    assert process.wait(60) == 2, secured.log_of("token")
+    assert "OAUTHBEARER: a worker can use PLAIN, GSSAPI" in secured.log_of("token")
+    assert "Traceback" not in secured.log_of("token")
+
+
 def test_commands_find_their_options_in_the_environment_and_in_files(secured, tmp_path):
     """A password may lie in a file of its own, and all options together in one."""
     options = secured.options("client")

@@ -1,11 +1,12 @@
 """Bad records on all five topics beside honest traffic: none may stop a worker without a remedy.
 
 `make fuzz` writes 10,000 (`ROUNDS=1000` fewer, `ARGS='--seed 7'` the same again): records of any
-schema with any values, cut and flipped, with any key and headers, in Kafka transactions now and
-then; offers of versions that do not exist; checkpoints that are whole, and of nothing. After each
-batch the worker must have folded all of it. Where it waits or refuses to run, the command that its
-log names is run as it stands, and must help. At the end the lanes must hold the fold of the ledger,
-and a worker without checkpoints must come to the same.
+schema with any values, cut and flipped, with any key and headers, by every codec, in Kafka
+transactions now and then, with names of headers that are no text; offers of versions that do not
+exist; checkpoints that are whole, and of nothing. After each batch the worker must have folded all
+of it. Where it waits or refuses to run, the command that its log names is run as it stands, and
+must help. At the end the lanes must hold the fold of the ledger, and a worker without checkpoints
+must come to the same.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from ledgermq.wire.framing.codec import decode_operation, encode_record
 from ledgermq.wire.topics.identity import log_identity
 from ledgermq.wire.topics.log_topics import lane_partition
 from ledgermq.wire.topics.reading import partition_reader
+from support.brokers.foreign_batches import producers, write_unnamed_header
 from support.brokers.raw_client import RawSession
 from support.brokers.traffic import Traffic
 from support.brokers.worker_process import Place, WorkerProcess
@@ -60,8 +62,8 @@ class Fuzz:
         self._say = say
         self._read_of_log = 0
         self._transactions = 0
-        settings = {"bootstrap.servers": place.bootstrap, "message.max.bytes": 10_000_000}
-        self._producer = Producer(settings)
+        more = {"message.max.bytes": 10_000_000}
+        self._producers = producers(place.bootstrap, **more)
         self._worker = self._start(ready=True)
         self._asker = place.client(1)
         self._traffic = Traffic(place.client(0), place.client(1), seed)
@@ -83,7 +85,9 @@ class Fuzz:
                 self._traffic.step()
         for topic in self.random.sample(self._topics(), 2):
             self._in_transaction(topic)
-        assert self._producer.flush(60) == 0, "the broker did not take everything"
+        for topic in self._topics():
+            self._unnamed_header(topic)
+        self._flush()
         self._settle()
         if self.random.random() < 0.5:
             self._worker.kill()
@@ -119,8 +123,21 @@ class Fuzz:
     def _produce(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
         value, framing = self.bad.in_confluent(value)
         headers = [*self.bad.headers(), *framing, FOREIGN]
-        self._producer.produce(topic, key=key, value=value, partition=partition, headers=headers)
-        self._producer.poll(0)
+        producer = self.random.choice(self._producers)
+        producer.produce(topic, key=key, value=value, partition=partition, headers=headers)
+        producer.poll(0)
+
+    def _flush(self) -> None:
+        left = sum(one.flush(60) for one in self._producers)
+        assert left == 0, "the broker did not take everything"
+
+    def _unnamed_header(self, topic: str) -> None:
+        """Any record of the topic, or none, with a header whose name is no UTF-8."""
+        kind = topic.rpartition(".")[2].rstrip("s")
+        value, framing = self.bad.in_confluent(self.bad.value(f"ledgermq.{kind}."))
+        headers = [*self.bad.headers(), *framing, FOREIGN]
+        write_unnamed_header(self.place.bootstrap, topic, value, self.bad.key(), headers)
+        self.written += 1
 
     def _in_turn(self) -> None:
         """An operation that is its session's next one, with any values in its fields."""
@@ -218,7 +235,7 @@ class Fuzz:
             self._produce(place.topics.checkpoints, 0, f"QM1/chunk/{digest}".encode(), chunk)
         value = encode_record("ledgermq.checkpoint.Manifest", manifest)
         self._produce(place.topics.checkpoints, 0, f"QM1/manifest/{position}".encode(), value)
-        self._producer.flush(20)
+        self._flush()
 
     # Looking ------------------------------------------------------------------------------------
 
@@ -284,7 +301,7 @@ class Fuzz:
                 for _ in range(3):
                     value = self.bad.broken(self.bad.record("ledgermq.question.Answer"))
                     self._produce(self.place.topics.outcomes, partition, name, value)
-            self._producer.flush(20)
+            self._flush()
             body = f"batch {self.written}"
             session.producer("queue:real").send(body)
             session.commit()

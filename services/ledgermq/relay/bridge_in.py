@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ledgermq.client.sending.sourced import SourcedPuts
 from ledgermq.errors import LedgerMQError
-from ledgermq.relay.records import RecordInvalidError, bad_message_of, message_of
+from ledgermq.relay.records import BODIES, BodyOf, RecordInvalidError, bad_message_of, message_of
 from ledgermq.relay.running import Tell, keep_going
 from ledgermq.relay.taking import Item, Taker
 from ledgermq.relay.topic_reader import TopicReader
@@ -43,7 +43,8 @@ class BridgeIn:
     Attributes:
         connect: Makes a connection to the queue manager.
         bootstrap: The Kafka that has the topic.
-        body: What values become: bytes, text or json.
+        body: What values become: bytes, text, json or avro.
+        schema_registry: Address of the registry that has the schemas of avro.
         bad: Where records go that cannot become that; None: they stop it.
         skip_lost: Whether to go on behind records that Kafka deleted before they were taken.
         until_end: Whether to stop where all partitions were read to their ends.
@@ -55,6 +56,7 @@ class BridgeIn:
     topic: str
     target: str
     body: str = "bytes"
+    schema_registry: str = ""
     bad: str | None = None
     skip_lost: bool = False
     until_end: bool = False
@@ -104,6 +106,7 @@ class _Crossing:
         self._taker = taker
         self._bad = bad
         self._partitions: list[int] = []
+        self._body_of = _body_of(bridge)
 
     def run(self) -> None:
         looked_at = 0.0
@@ -154,9 +157,7 @@ class _Crossing:
             assert offset is not None, "a record has a position"
             through = offset
             try:
-                message = message_of(
-                    record, self._bridge.body, self._taker.target, self._puts.maker
-                )
+                message = message_of(record, self._body_of, self._taker.target, self._puts.maker)
             except RecordInvalidError as error:
                 if self._bad is None:
                     # What came before it is taken first: it goes on from there.
@@ -171,3 +172,12 @@ class _Crossing:
         if self._bad is not None:
             self._bridge.put_bad += self._bad.take(partition, bad, bad[-1].position if bad else 0)
         self._bridge.put += self._taker.take(partition, good, through)
+
+
+def _body_of(bridge: BridgeIn) -> BodyOf:
+    if bridge.body != "avro":
+        return BODIES[bridge.body]
+    # Here, as it takes packages that nothing else of a bridge needs.
+    from ledgermq.relay.avro_bodies import AvroBodies
+
+    return AvroBodies(bridge.schema_registry)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message as Record
 
 Headers = list[tuple[str, bytes | None]]
+BodyOf = Callable[[bytes | None], Body]
 PREFIX: Final = "LedgerMQ_Kafka"
 TOPIC, PARTITION, OFFSET = f"{PREFIX}Topic", f"{PREFIX}Partition", f"{PREFIX}Offset"
 TIMESTAMP, HEADERS = f"{PREFIX}Timestamp", f"{PREFIX}Headers"
@@ -53,10 +54,14 @@ def headers_of(record: Record) -> Headers:
     return [(name, _bytes(value)) for name, value in given]
 
 
-def message_of(record: Record, body: str, target: str, maker: MessageMaker) -> PutMessage:
-    """A record as a message whose body is of a kind of `BODIES`; RecordInvalidError: it is none."""
+def message_of(record: Record, body_of: BodyOf, target: str, maker: MessageMaker) -> PutMessage:
+    """A record as a message with the body that its value becomes; RecordInvalidError: it is none.
+
+    Raises:
+        SchemaRegistryUnavailableError: A body takes a registry that does not answer.
+    """
     try:
-        return _made(maker, target, BODIES[body](record.value()), properties_of(record))
+        return _made(maker, target, body_of(record.value()), properties_of(record))
     except (ValueError, RecursionError, MessageFormatError, MessageTooLargeError) as error:
         raise RecordInvalidError(f"record {place_of(record)} is no message: {error}") from error
 
@@ -152,7 +157,7 @@ def _constant(name: str) -> Any:
 
 
 # What a record's value becomes. Bytes carry anything as it is, Avro and Protobuf too.
-BODIES: Final[Mapping[str, Callable[[bytes | None], Body]]] = {
+BODIES: Final[Mapping[str, BodyOf]] = {
     "bytes": lambda value: value,
     "text": _text_body,
     "json": _json_body,

@@ -12,14 +12,24 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]
 
 from ledgermq.client.messages.message import Message
-from ledgermq.errors import BrokerUnavailableError, LedgerMQError
+from ledgermq.errors import AccessDeniedError, BrokerUnavailableError, LedgerMQError
 from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.relay.records import BINARY_KEY, HEADERS, KEY, Headers
 from ledgermq.wire.content.bodies import StreamBody
 from ledgermq.wire.content.objects import ObjectBody
+from ledgermq.wire.kafka.access import denied, missing_right
+from ledgermq.wire.kafka.rights import BRIDGES
 from ledgermq.wire.kafka.settings import client_options
 from ledgermq.wire.topics.reading import reader_settings
 
@@ -27,7 +37,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
-PREFIX: Final = "ledgermq-"
+HEADER_PREFIX: Final = "ledgermq-"
 
 
 class RecordRefusedError(LedgerMQError):
@@ -61,7 +71,7 @@ class TopicGoal:
         self._topic = topic
         self._source = source
         self._timeout_seconds = timeout_seconds
-        self._name = name = PREFIX + hashlib.sha256(f"{source} {topic}".encode()).hexdigest()[:32]
+        self._name = name = BRIDGES + hashlib.sha256(f"{source} {topic}".encode()).hexdigest()[:32]
         # What the number of a transfer is noted at.
         self._place = TopicPartition(topic, 0)
         self._failures: list[KafkaError] = []
@@ -81,20 +91,48 @@ class TopicGoal:
             )
         )
         try:
-            self._check_topic()
+            self._check_topic(bootstrap)
             self._producer.init_transactions(timeout_seconds)
             self._taken = self._noted()
         except KafkaException as error:
+            refused = denied(error.args[0], name, "Write") or self._group_refused()
             self._notes.close()
+            if refused is not None:
+                raise refused from error
             raise BrokerUnavailableError(f"{topic}: {error.args[0].str()}") from error
 
-    def _check_topic(self) -> None:
+    def _check_topic(self, bootstrap: str) -> None:
         found = self._producer.list_topics(self._topic, timeout=self._timeout_seconds)
-        if found.topics[self._topic].error is not None:
+        error = found.topics[self._topic].error
+        if error is not None:
             self._notes.close()
+            refused = denied(error, self._topic, "Write")
+            if refused is not None:
+                raise refused
             raise RecordRefusedError(
                 f"there is no topic {self._topic} of Kafka to write to: create it first"
             )
+        # In a transaction the want of a right would show as an invalid state, which may pass.
+        admin = AdminClient(client_options(bootstrap, {"log_level": 0}))
+        asked = admin.describe_topics(
+            TopicCollection([self._topic]),
+            include_authorized_operations=True,
+            request_timeout=self._timeout_seconds,
+        )
+        allowed = asked[self._topic].result().authorized_operations
+        for operation in (AclOperation.READ, AclOperation.WRITE):
+            if allowed and operation not in allowed:
+                self._notes.close()
+                raise missing_right("topic", self._topic, operation.name.capitalize())
+
+    def _group_refused(self) -> AccessDeniedError | None:
+        """What librdkafka would try for ever, and reports beside the time-out of its answer."""
+        while (report := self._notes.poll(0.1)) is not None:
+            error = report.error()
+            refused = None if error is None else denied(error, self._name, "Read")
+            if refused is not None:
+                return refused
+        return None
 
     def _noted(self) -> int | None:
         (found,) = self._notes.committed([self._place], self._timeout_seconds)
@@ -112,6 +150,7 @@ class TopicGoal:
 
         Raises:
             RecordRefusedError: Kafka refuses one for good; nothing of the transfer is there.
+            AccessDeniedError: We may not write there.
             BrokerUnavailableError: It is not known whether they are there; the next goal knows.
             PositionLostError: Kafka no longer knows whether they are there.
         """
@@ -160,9 +199,11 @@ class TopicGoal:
             self._failures.append(error)
 
     def _refused(self, error: KafkaError) -> LedgerMQError:
+        refused = denied(error, self._topic, "Write")
+        if refused is not None:
+            return refused
         lasting = (
             KafkaError.MSG_SIZE_TOO_LARGE,
-            KafkaError.TOPIC_AUTHORIZATION_FAILED,
             KafkaError.UNKNOWN_TOPIC_OR_PART,
             KafkaError._UNKNOWN_TOPIC,
             KafkaError.INVALID_RECORD,
@@ -197,7 +238,7 @@ def record_of(raw: DeliveredMessage, source: str) -> tuple[bytes | None, bytes |
         "type": message.type,
         "reply-to": message.reply_to,
     }
-    headers += [(PREFIX + name, _text(one)) for name, one in told.items() if one is not None]
+    headers += [(HEADER_PREFIX + name, _text(one)) for name, one in told.items() if one is not None]
     return key, _value(message), headers
 
 

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ledgermq.errors import BrokerUnavailableError
 from ledgermq.relay.running import SourceMovedError
+from ledgermq.wire.kafka.access import denied
 from ledgermq.wire.topics.identity import log_identity
 from ledgermq.wire.topics.reading import (
     PASSING,
@@ -55,6 +56,10 @@ class TopicReader:
             found = self._consumer.list_topics(self.topic, timeout=self._timeout_seconds)
         except KafkaException as error:
             raise BrokerUnavailableError(error.args[0].str()) from error
+        hidden = found.topics[self.topic].error
+        refused = None if hidden is None else denied(hidden, self.topic, "Describe")
+        if refused is not None:
+            raise refused
         return sorted(found.topics[self.topic].partitions)
 
     def ends(self, partition: int) -> tuple[int, int]:
@@ -76,6 +81,7 @@ class TopicReader:
         """What came of each partition, in order.
 
         Raises:
+            AccessDeniedError: We may not read the topic.
             SourceMovedError: The position that is to be read next is not on the topic.
             BrokerUnavailableError: Kafka says that it cannot be read.
         """
@@ -91,6 +97,9 @@ class TopicReader:
             elif error.code() in LOST:
                 raise SourceMovedError(f"partition {partition} of {self.topic}: {error.str()}")
             elif error.code() not in PASSING:
+                refused = denied(error, self.topic, "Read")
+                if refused is not None:
+                    raise refused
                 raise BrokerUnavailableError(f"{self.topic}-{partition}: {error.str()}")
         return found
 

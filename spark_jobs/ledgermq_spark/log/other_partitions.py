@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ledgermq.wire.framing.confluent import headers_of
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq_spark.audit.evidence import Evidence
 from ledgermq_spark.log.positions import REQUEST_TIMEOUT_SECONDS, reading
@@ -41,7 +42,7 @@ def records_elsewhere(bootstrap: str, topics: Topics, claim: Claim) -> list[Evid
 def _owner(topics: Topics, topic: str, record: Any) -> str:
     """The queue manager that a record says it is of; empty: it says nothing."""
     if topic == topics.outcomes:
-        headers: dict[str, bytes | None] = dict(record.headers() or ())
+        headers: dict[str, bytes | None] = dict(headers_of(record))
         source = (headers.get("ce_source") or b"").decode("utf-8", "replace")
         return source.removeprefix("/ledgermq/").rpartition("/")[0]
     key = (record.key() or b"").decode("utf-8", "replace")

@@ -6,6 +6,7 @@ Java clients hide passwords, keys and logins in what they log; `SECRET_OPTIONS` 
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +21,9 @@ LOGINS: Final = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
+ENCRYPTED: Final = "BEGIN ENCRYPTED PRIVATE KEY-----"
+# 1.2.840.113549.1.5.13 in DER. OpenSSL encrypts so by default, and Java knows it by no name.
+PBES2: Final = bytes.fromhex("2a864886f70d01050d")
 OTHER_KEYS: Final = ("BEGIN RSA PRIVATE KEY", "BEGIN EC PRIVATE KEY")
 
 
@@ -97,6 +101,12 @@ def _certificate(given: Mapping[str, Any]) -> dict[str, str]:
             "ssl.key.location is not in PKCS#8, which Kafka's Java clients want: convert it with "
             "`openssl pkcs8 -topk8 -in KEY -out NEW-KEY`"
         )
+    if _is_by_pbes2(key):
+        raise AddressError(
+            "ssl.key.location is encrypted in a way that Kafka's Java clients cannot read (PBES2): "
+            "convert it with `openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES -in KEY -out NEW-KEY`, or "
+            "give Spark a key that is not encrypted"
+        )
     found = {
         "ssl.keystore.type": "PEM",
         "ssl.keystore.certificate.chain": chain,
@@ -111,3 +121,13 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
         raise AddressError(f"{path} is no readable file in PEM: {error}") from None
+
+
+def _is_by_pbes2(key: str) -> bool:
+    if ENCRYPTED not in key:
+        return False
+    lines = key.partition(ENCRYPTED)[2].partition("-----END")[0].splitlines()
+    try:
+        return PBES2 in base64.b64decode("".join(lines[1:]))
+    except ValueError:
+        return False

@@ -3,10 +3,13 @@
 import pytest
 
 from ledgermq.errors import AccessDeniedError
+from ledgermq.wire.topics.address import AddressError
 from ledgermq_spark.jobs.run import run_audit
 from ledgermq_spark.log.positions import partition_ranges
 from ledgermq_spark.log.read_log import read_raw
+from ledgermq_spark.log.spark_options import spark_options
 from ledgermq_spark.rebuild.rebuild import rebuild_at
+from support.brokers.secured_broker import FOR_JAVA
 from support.brokers.secured_installation import secured_installation
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
@@ -60,12 +63,20 @@ def test_an_auditor_audits_with_the_rights_printed(spark, used, given):
     assert not [one for one in used.passwords.values() if one in repr(report.as_dict())]
 
 
-def test_an_auditor_with_a_certificate_reads_the_log(spark, used, given):
-    """Certificate and key reach Spark as texts, and rebuild what is on the log."""
-    where = given(used.broker.by_certificate("auditor"))
+@pytest.mark.parametrize("password", ["", "secret-of-key"])
+def test_an_auditor_with_a_certificate_reads_the_log(spark, used, given, password):
+    """Certificate and key, encrypted or not, reach Spark as texts, and rebuild what is there."""
+    where = given(used.broker.by_certificate("auditor", password, FOR_JAVA))
     (log,) = partition_ranges(where, "ledgermq.operations", [0])
     assert read_raw(spark, where, [log]).count() == log.end - log.start > 0
     assert rebuild_at(where, "QM1", spark=spark).position == log.end - 1
+
+
+def test_a_key_that_java_cannot_read_is_refused_in_words(used, given):
+    """OpenSSL's own encryption; the text has the command that helps."""
+    given(used.broker.by_certificate("auditor", "secret-of-key"))
+    with pytest.raises(AddressError, match="openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES"):
+        spark_options()
 
 
 def test_a_reader_without_its_right_is_told_which(used, given):

@@ -18,7 +18,7 @@ from ledgermq.wire.framing.codec import (
     encode_record,
     full_name_of,
 )
-from ledgermq.wire.framing.confluent import value_of
+from ledgermq.wire.framing.confluent import headers_of, value_of
 from ledgermq.wire.framing.headers import CONNECTION, operation_headers, with_identity
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
@@ -142,7 +142,7 @@ class RawClient:
         for message in [first, *self._consumer.consume(num_messages=500, timeout=0)]:
             if message.error() is not None:
                 raise AssertionError(message.error())
-            headers = dict(message.headers() or [])
+            headers = dict(headers_of(message))
             if headers.get(CONNECTION) == self.connection.hex().encode():
                 self._take(headers["ce_type"].decode(), value_of(message))
 

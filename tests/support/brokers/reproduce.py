@@ -24,6 +24,7 @@ from confluent_kafka.admin import (
 )
 
 from ledgermq.embedded import EmbeddedBroker
+from ledgermq.wire.framing.confluent import headers_of
 from ledgermq.wire.topics.log_topics import Topics, ensure_topics
 
 LOG_APPEND_TIME = 0x08
@@ -155,7 +156,7 @@ def records_of(source: str, topic: str, partition: int) -> Iterator[Copied]:
                     timestamp_ms=record.timestamp()[1],
                     key=record.key(),
                     value=record.value(),
-                    headers=tuple(record.headers() or ()),
+                    headers=tuple(headers_of(record)),
                 )
     finally:
         consumer.close()

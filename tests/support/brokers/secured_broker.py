@@ -32,6 +32,9 @@ from ledgermq.embedded.settings import HOST, server_properties
 from ledgermq.wire.kafka.rights import Right
 
 MECHANISM = "SCRAM-SHA-512"
+# How keys are encrypted: by OpenSSL if nothing is said, and so that Java can read them.
+OF_OPENSSL = ("-v2", "aes-256-cbc")
+FOR_JAVA = ("-v1", "PBE-SHA1-3DES")
 
 
 class Authority:
@@ -145,15 +148,29 @@ class SecuredBroker(EmbeddedBroker):
             "ssl.ca.location": str(self.authority.certificate),
         }
 
-    def by_certificate(self, name: str) -> dict[str, str]:
-        """Options of a user with a certificate, made now."""
+    def by_certificate(
+        self, name: str, key_password: str = "", encryption: tuple[str, str] = OF_OPENSSL
+    ) -> dict[str, str]:
+        """Options of a user with a certificate, made now; its key may need a password."""
         certificate, key = self.authority.sign(name)
-        return {
+        found = {
             "security.protocol": "SSL",
             "ssl.ca.location": str(self.authority.certificate),
             "ssl.certificate.location": str(certificate),
             "ssl.key.location": str(key),
         }
+        if key_password:
+            encrypted = key.with_suffix(".encrypted.key")
+            # Not as an argument, where any user of the machine could read it.
+            secret = key.with_suffix(".password")
+            secret.write_text(key_password)
+            _openssl(
+                *("pkcs8", "-topk8", "-in", str(key), "-out", str(encrypted)),
+                *(*encryption, "-passout", f"file:{secret}"),
+            )
+            secret.unlink()
+            found |= {"ssl.key.location": str(encrypted), "ssl.key.password": key_password}
+        return found
 
     def allow(self, user: str, rights: list[Right]) -> None:
         """Gives a user rights."""
@@ -170,9 +187,9 @@ class SecuredBroker(EmbeddedBroker):
 
 def _binding(user: str, right: Right) -> AclBinding:
     return AclBinding(
-        ResourceType[right.resource.upper().replace("CLUSTER", "BROKER")],
+        ResourceType[_snake(right.resource).replace("CLUSTER", "BROKER")],
         right.name,
-        ResourcePatternType.LITERAL,
+        ResourcePatternType[right.pattern.upper()],
         f"User:{user}",
         "*",
         AclOperation[_snake(right.operation)],

@@ -24,6 +24,7 @@ from ledgermq.protocol.administration import bodies_in
 from ledgermq.protocol.outcomes import Delivered, Outcome, body_place
 from ledgermq.wire.framing.checkpoint_chunks import encode_block_record, root_parts
 from ledgermq.wire.framing.codec import decode_chunk, decode_operation, decode_record
+from ledgermq.wire.framing.confluent import headers_of
 from ledgermq.wire.framing.headers import CONNECTION
 from ledgermq.wire.topics.log_topics import lane_partition
 from ledgermq.wire.topics.reading import PartitionReader
@@ -146,7 +147,7 @@ class Follower:
         partition = lane_partition(claim.partition, claim.lanes, number)
         _, end = self._reader.ends(topic, partition)
         for record in self._reader.records(topic, partition, lane.next_offset, end):
-            headers = dict(record.headers() or [])
+            headers = dict(headers_of(record))
             if headers["ce_type"] == b"ledgermq.outcome.Chunk":
                 self._take_chunk(lane, headers[CONNECTION], decode_chunk(record.value()))
         lane.next_offset = end

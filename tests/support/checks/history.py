@@ -19,7 +19,7 @@ from ledgermq.protocol.operations import Operation, Put, Unreadable
 from ledgermq.protocol.outcomes import Delivered, Outcome
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.codec import decode_chunk, decode_operation
-from ledgermq.wire.framing.confluent import value_of
+from ledgermq.wire.framing.confluent import headers_of, value_of
 from ledgermq.wire.framing.headers import CONNECTION
 from ledgermq.wire.topics.log_topics import lane_partition
 
@@ -125,10 +125,10 @@ def recorded_outcomes(place: Any, foreign: tuple[str, bytes] | None = None) -> R
         partition = lane_partition(place.claim.partition, place.claim.lanes, lane)
         last: dict[bytes, Identity] = {}
         for record in read_partition(place.bootstrap, place.topics.outcomes, partition):
-            headers = dict(record.headers() or [])
+            headers = dict(headers_of(record))
             if foreign in headers.items():
                 continue
-            if headers["ce_type"] != b"ledgermq.outcome.Chunk":
+            if headers.get("ce_type") != b"ledgermq.outcome.Chunk":
                 continue
             _take(recorded, last, headers[CONNECTION], decode_chunk(record.value()))
     return recorded

@@ -16,9 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import Producer
-
 from ledgermq.processor.worker.crash_points import CRASH_POINTS
+from support.brokers.foreign_batches import producers, write_unnamed_header
 from support.checks.bad_records import BadRecords
 from support.faults.stage import Stage
 
@@ -196,14 +195,18 @@ def write_bad_records(stage: Stage) -> None:
     bad = BadRecords(stage.random.randrange(2**32))
     topics = stage.place.topics
     with _told(stage, "bad records"):
-        producer = Producer({"bootstrap.servers": stage.broker.bootstrap})
+        all_producers = producers(stage.broker.bootstrap)
         for number in range(BAD_RECORDS):
             topic = topics.questions if number % 4 == 0 else topics.operations
             kind = "ledgermq.question." if number % 4 == 0 else "ledgermq.operation."
             value = bad.unreadable(kind)
+            if number % 10 == 0:
+                write_unnamed_header(stage.broker.bootstrap, topic, value, bad.key())
+                continue
+            producer = all_producers[number % len(all_producers)]
             producer.produce(topic, key=bad.key(), value=value, partition=0, headers=bad.headers())
             producer.poll(0)
-        assert producer.flush(60) == 0
+        assert sum(one.flush(60) for one in all_producers) == 0
 
 
 def lose_scratch(stage: Stage) -> None:

@@ -35,6 +35,26 @@ def test_rights_are_on_the_topics_of_the_prefix_alone():
     assert not [one for one in rights_of("auditor", "mq") if one.operation != "Read"]
 
 
+def test_bridges_get_rights_on_foreign_topics(capsys):
+    """Beside those of a role: to read one, or to write one by transactions of their own."""
+    wanted = ["--from-topic", "orders", "--from-topic", "prices", "--to-topic", "shipped"]
+    assert main(["acl", "client", *wanted]) == 0
+    added = capsys.readouterr().out.splitlines()
+    assert main(["acl", "client"]) == 0
+    without = capsys.readouterr().out.splitlines()
+    rest = [one for one in added if one not in without]
+    assert [one.partition("'User:ledgermq-client' ")[2] for one in rest] == [
+        "--operation Read --topic 'orders'",
+        "--operation Read --topic 'prices'",
+        "--operation Read --operation Write --topic 'shipped'",
+        "--operation Read --group 'ledgermq-' --resource-pattern-type prefixed",
+        "--operation Write --transactional-id 'ledgermq-' --resource-pattern-type prefixed",
+    ]
+    assert main(["acl", "client", "--to-topic", "a'b"]) == 2
+    assert main(["acl", "client", "--from-topic", ""]) == 2
+    assert "no name of a topic" in capsys.readouterr().err
+
+
 def test_a_principal_is_quoted_for_the_shell_and_must_be_one(capsys):
     """A name with blanks, as a certificate has, stays one argument."""
     (line, *_) = kafka_acls_lines(rights_of("client", "mq"), "kafka-acls.sh", "User:CN=a, O=b")

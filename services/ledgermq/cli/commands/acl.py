@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 import click
 
 from ledgermq.cli.options.target import BOOTSTRAP_DEFAULT, json_option, topic_prefix_option
 from ledgermq.cli.printing.output import Output
-from ledgermq.wire.kafka.rights import ROLES, kafka_acls_lines, rights_of
+from ledgermq.errors.shown import shown
+from ledgermq.wire.kafka.rights import ROLES, kafka_acls_lines, rights_of, rights_of_bridge
+
+TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 @click.command()
@@ -31,6 +37,20 @@ from ledgermq.wire.kafka.rights import ROLES, kafka_acls_lines, rights_of
     show_default=True,
     help="Java properties by which kafka-acls.sh is let in, as the printed commands name it.",
 )
+@click.option(
+    "--from-topic",
+    "from_topics",
+    metavar="TOPIC",
+    multiple=True,
+    help="Also what `ledgermq bridge --from-topic TOPIC` needs there.",
+)
+@click.option(
+    "--to-topic",
+    "to_topics",
+    metavar="TOPIC",
+    multiple=True,
+    help="Also what `ledgermq bridge --to-topic TOPIC` needs there.",
+)
 @topic_prefix_option
 @json_option
 def acl(
@@ -38,19 +58,25 @@ def acl(
     principal: str | None,
     bootstrap: str,
     command_config: str,
+    from_topics: tuple[str, ...],
+    to_topics: tuple[str, ...],
     topic_prefix: str,
     as_json: bool,
 ) -> None:
     """Print the rights that ROLE needs on Kafka, as commands that give them.
 
     client: programs that put and get. worker: `ledgermq worker`. auditor: rebuild, audit, trace,
-    tables and archive, which only read. administrator: every command of `ledgermq`.
+    tables and archive, which only read. administrator: every command of `ledgermq`. A relay is a
+    client on both sides; a bridge is a client that also reads or writes a topic of Kafka.
     """
     output = Output(as_json=as_json)
     who = principal or f"User:ledgermq-{role}"
     if ":" not in who or "'" in who:
         raise click.UsageError(f"{who!r} is no principal: User:NAME, for example")
-    rights = rights_of(role, topic_prefix)
+    for topic in (*from_topics, *to_topics):
+        if not TOPIC.fullmatch(topic):
+            raise click.UsageError(f"{shown(topic)} is no name of a topic of Kafka")
+    rights = rights_of(role, topic_prefix) + rights_of_bridge(from_topics, to_topics)
     if as_json:
         output.document([{"principal": who, **one._asdict()} for one in rights])
         return

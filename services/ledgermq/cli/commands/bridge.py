@@ -27,10 +27,18 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--body",
-    type=click.Choice(("bytes", "text", "json")),
+    type=click.Choice(("bytes", "text", "json", "avro")),
     default="bytes",
     show_default=True,
-    help="What values of records are; bytes carry Avro and anything else as it is.",
+    help="What values of records are; bytes carry anything as it is, avro is in Confluent framing.",
+)
+@click.option(
+    "--registry",
+    metavar="URL",
+    envvar="LEDGERMQ_SCHEMA_REGISTRY",
+    default="",
+    show_envvar=True,
+    help="Schema registry that has the schemas of --body avro.",
 )
 @click.option("--bad", metavar="DESTINATION", help="Where records go that are no message.")
 @click.option(
@@ -51,6 +59,7 @@ def bridge(
     from_: str | None,
     to_topic: str | None,
     kafka: str | None,
+    registry: str,
     **more: Any,
 ) -> None:
     """Take messages from a topic of Kafka or to one, each exactly once.
@@ -61,10 +70,21 @@ def bridge(
     given = (bool(from_topic), bool(to), bool(from_), bool(to_topic))
     if given not in ((True, True, False, False), (False, False, True, True)):
         raise click.UsageError("give --from-topic and --to, or --from and --to-topic")
+    if more["body"] == "avro" and not registry:
+        raise click.UsageError("--body avro needs a schema registry: give --registry")
     target.check_broker()
     with stopped_by_signals() as stopping:
         if from_topic and to:
-            _take_in(target, output, kafka or target.bootstrap, from_topic, to, stopping, **more)
+            _take_in(
+                target,
+                output,
+                kafka or target.bootstrap,
+                from_topic,
+                to,
+                registry,
+                stopping,
+                **more,
+            )
         elif from_ and to_topic:
             _take_out(target, output, kafka or target.bootstrap, from_, to_topic, stopping, **more)
 
@@ -75,6 +95,7 @@ def _take_in(
     kafka: str,
     topic: str,
     to: str,
+    registry: str,
     stopping: Event,
     *,
     body: str,
@@ -93,6 +114,7 @@ def _take_in(
         topic=topic,
         target=destination_named(to),
         body=body,
+        schema_registry=registry,
         bad=None if bad is None else destination_named(bad),
         skip_lost=skip_lost,
         until_end=until_end,

@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from queue import Empty, SimpleQueue
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from faust.types import TP
@@ -57,12 +57,17 @@ class LogRecord:
 
 
 class Batch(NamedTuple):
-    """Records of one partition that one poll brought, and where the partition ended then."""
+    """Records of one partition that one poll brought, and where the partition ended then.
+
+    Where the end is asked for (`enable.partition.eof`), there may be none: only `next_offset` tells
+    that all was read, since behind a Kafka transaction stand no records.
+    """
 
     tp: TP
     records: list[LogRecord]
     size_bytes: int
     end_offset: int
+    next_offset: int
 
 
 class _Action(Enum):
@@ -82,10 +87,16 @@ class _Wish(NamedTuple):
 class RecordFeed:
     """Reads partitions from where it is told; used from one event loop.
 
-    `arrived` is called in that loop when there is something to take.
+    `arrived` is called in that loop when there is something to take, or to be raised by `check`.
     """
 
-    def __init__(self, bootstrap: str, arrived: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        arrived: Callable[[], None],
+        name: str = "feed",
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._arrived = arrived
         self._waiting: deque[tuple[int, Batch]] = deque()
@@ -99,7 +110,7 @@ class RecordFeed:
         self._consumer = Consumer(
             reader_settings(
                 bootstrap,
-                "feed",
+                name,
                 {
                     "fetch.wait.max.ms": 100,
                     "fetch.message.max.bytes": FETCH_BYTES,
@@ -108,11 +119,12 @@ class RecordFeed:
                     "fetch.queue.backoff.ms": 2,
                     "check.crcs": True,
                     "log_level": 3,
+                    **(more or {}),
                 },
             ),
             logger=KAFKA_LOGGER,
         )
-        self._thread = threading.Thread(target=self._run, name="record-feed", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"record-{name}", daemon=True)
         self._thread.start()
 
     def read_from(self, tp: TP, offset: int) -> None:
@@ -205,20 +217,29 @@ class RecordFeed:
 
     def _hand_over(self, messages: list[Message], epochs: dict[TP, int]) -> None:
         batches: dict[TP, list[LogRecord]] = {}
+        ends: dict[TP, int] = {}
         for message in messages:
             error = message.error()
-            if error is not None:
-                self._report(message, error)
-                continue
             tp = TP(message.topic() or "", message.partition() or 0)
-            if tp in epochs:
-                batches.setdefault(tp, []).append(LogRecord(message))
+            if error is None:
+                if tp in epochs:
+                    batches.setdefault(tp, []).append(LogRecord(message))
+            elif error.code() != KafkaError._PARTITION_EOF:
+                self._report(message, error)
+            elif tp in epochs:
+                ends[tp] = message.offset() or 0
+                batches.setdefault(tp, [])
         if batches:
             found = [
-                (epochs[tp], Batch(tp, records, _size_of(records), self._end_of(tp)))
+                (epochs[tp], self._batch(tp, records, ends.get(tp, 0)))
                 for tp, records in batches.items()
             ]
             self._loop.call_soon_threadsafe(self._take_over, found)
+
+    def _batch(self, tp: TP, records: list[LogRecord], read_to: int) -> Batch:
+        if records:
+            read_to = max(read_to, records[-1].offset + 1)
+        return Batch(tp, records, _size_of(records), self._end_of(tp), read_to)
 
     def _end_of(self, tp: TP) -> int:
         offsets = self._consumer.get_watermark_offsets(TopicPartition(*tp), cached=True)
@@ -249,6 +270,7 @@ class RecordFeed:
 
     def _fail(self, failed: LedgerMQError) -> None:
         self._failed = failed
+        self._arrived()
 
 
 def _size_of(records: list[LogRecord]) -> int:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, cast
 
 from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import InvalidSessionTimeoutError
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
@@ -191,6 +192,17 @@ class LogConsumer(driver.Consumer):
             self._showed_life_at = now
             thread: Any = self._thread
             await asyncio.wait_for(self._in_thread(thread.show_life()), REACTION_SECONDS)
+
+    def check_membership(self) -> None:
+        """Raises InvalidSessionTimeoutError if Kafka does not let us into the group for that.
+
+        aiokafka tells whoever reads; Faust waits for its first partitions before it does.
+        """
+        thread: Any = self._thread
+        coordinator = getattr(thread._consumer, "_coordinator", None)
+        told = getattr(coordinator, "_pending_exception", None)
+        if isinstance(told, InvalidSessionTimeoutError):
+            raise told
 
     async def leave_group(self) -> None:
         """Lets another worker take over at once; records go on coming until the stop."""

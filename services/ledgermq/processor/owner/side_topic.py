@@ -4,6 +4,10 @@ H12).
 Partitions are assigned explicitly, from those of operations, so the owner of a queue manager hears
 its questions whatever the group's assignor thinks of other topics. The registry is followed by
 the same consumer, so that a queue manager claimed while the worker runs is taken up.
+
+Anybody may write there with any client, so librdkafka reads: aiokafka raises at a header whose name
+is no UTF-8, and has no codec but gzip of its own. A record at which reading stops would stop every
+worker anew, that on the registry for ever.
 """
 
 from __future__ import annotations
@@ -12,16 +16,16 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from aiokafka import AIOKafkaConsumer
-from aiokafka.errors import KafkaError
-from aiokafka.structs import TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from faust.types import TP
 
-from ledgermq.processor.log.aiokafka_options import aiokafka_options
+from ledgermq.errors import LedgerMQError
+from ledgermq.processor.faust_shell.feed import LogRecord, RecordFeed
 from ledgermq.wire.framing.codec import UndecodableError, decode_record
-from ledgermq.wire.framing.confluent import single_object
 from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.reading import offset_at, offsets_of, reader_settings
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +33,14 @@ ASK = "ledgermq.question.Ask"
 HEARTBEAT = "ledgermq.question.Heartbeat"
 # Questions that came while nobody owned the partition are answered if they are this young.
 LOOK_BACK_SECONDS = 30.0
+ANSWER_SECONDS = 30.0
+READING: Final = {
+    # What was deleted by its age was too old to be answered.
+    "auto.offset.reset": "earliest",
+    "enable.partition.eof": True,
+    "fetch.message.max.bytes": 1024 * 1024,
+    "queued.max.messages.kbytes": 4 * 1024,
+}
 
 
 class Listener(Protocol):
@@ -43,31 +55,32 @@ class SideTopic:
     def __init__(self, bootstrap: str, topics: Topics, on_claim: Callable[[], None]) -> None:
         self._topics = topics
         self._on_claim = on_claim
-        self._consumer = AIOKafkaConsumer(
-            bootstrap_servers=bootstrap,
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            fetch_max_wait_ms=100,
-            max_partition_fetch_bytes=1024 * 1024,
-            **aiokafka_options(),
-        )
+        self._arrived = asyncio.Event()
+        self._feed = RecordFeed(bootstrap, self._arrived.set, "side-topic", READING)
+        # Asked in threads that may outlast the stop, so it is never closed, only forgotten.
+        self._asked = Consumer(reader_settings(bootstrap, "side-topic-ends", {}))
         self._listeners: dict[int, Listener] = {}
-        self._registry = TopicPartition(topics.registry, 0)
-        self._next = {self._registry: 0}
+        self._registry = TP(topics.registry, 0)
+        self._next: dict[TP, int] = {}
         self._changed = asyncio.Lock()
 
-    async def start(self) -> None:
-        await self._consumer.start()
-        self._assign()
+    def start(self) -> None:
+        self._read_from(self._registry, 0)
+
+    def _read_from(self, tp: TP, offset: int) -> None:
+        self._next[tp] = offset
+        self._feed.read_from(tp, offset)
 
     async def listen(self, partition: int, listener: Listener) -> None:
         """Hears a partition from now on, and what came in the last half minute."""
-        tp = TopicPartition(self._topics.questions, partition)
+        tp = TP(self._topics.questions, partition)
+        since_ms = int((time.time() - LOOK_BACK_SECONDS) * 1000)
         async with self._changed:
-            self._next[tp] = await self._start_of(tp)
+            start = await asyncio.to_thread(
+                offset_at, self._asked, TopicPartition(*tp), since_ms, ANSWER_SECONDS
+            )
             self._listeners[partition] = listener
-            self._assign()
+            self._read_from(tp, start)
 
     async def leave(self, partition: int, listener: Listener) -> None:
         """Hears a partition no longer, unless somebody else listens by now."""
@@ -75,69 +88,54 @@ class SideTopic:
             if self._listeners.get(partition) is not listener:
                 return
             del self._listeners[partition]
-            if self._next.pop(TopicPartition(self._topics.questions, partition), None) is not None:
-                self._assign()
+            tp = TP(self._topics.questions, partition)
+            if self._next.pop(tp, None) is not None:
+                self._feed.leave(tp)
 
     def hears(self, partition: int) -> bool:
         """Whether the side topic's partition is read here, as it must be beside its owner (H12)."""
-        tp = TopicPartition(self._topics.questions, partition)
-        return tp in self._consumer.assignment()
-
-    async def _start_of(self, tp: TopicPartition) -> int:
-        since_ms = int((time.time() - LOOK_BACK_SECONDS) * 1000)
-        found = (await self._consumer.offsets_for_times({tp: since_ms}))[tp]
-        if found is not None:
-            return int(found.offset)
-        return int((await self._consumer.end_offsets([tp]))[tp])
-
-    def _assign(self) -> None:
-        self._consumer.assign(list(self._next))
-        for tp, position in self._next.items():
-            self._consumer.seek(tp, position)
+        return TP(self._topics.questions, partition) in self._next
 
     async def read_to_end(self, partition: int, timeout_seconds: float = 10.0) -> bool:
         """Waits until everything that is on the partition now was heard; False if it was not."""
-        tp = TopicPartition(self._topics.questions, partition)
+        tp = TP(self._topics.questions, partition)
         end = await self._end_of(tp) if tp in self._next else None
         if end is None:
             return False
         limit = time.monotonic() + timeout_seconds
-        while not await self._has_read(tp, end):
+        while self._next.get(tp, -1) < end:
             if time.monotonic() > limit or tp not in self._next:
                 return False
             await asyncio.sleep(0.01)
         return True
 
-    async def _has_read(self, tp: TopicPartition, end: int) -> bool:
-        """Whether all below an offset was heard; behind a Kafka transaction stand no records."""
-        if self._next.get(tp, -1) >= end:
-            return True
-        return int(await self._consumer.position(tp)) >= end
-
     async def end_of_operations(self, partition: int) -> int | None:
         """The end offset of the operations of a queue manager, or None if it is not known."""
-        return await self._end_of(TopicPartition(self._topics.operations, partition))
+        return await self._end_of(TP(self._topics.operations, partition))
 
-    async def _end_of(self, tp: TopicPartition) -> int | None:
+    async def _end_of(self, tp: TP) -> int | None:
+        where = TopicPartition(*tp)
         try:
-            return int((await self._consumer.end_offsets([tp]))[tp])
-        except (KafkaError, OSError) as error:
+            return (await asyncio.to_thread(offsets_of, self._asked, where, ANSWER_SECONDS))[1]
+        except (KafkaException, LedgerMQError) as error:
             log.warning("the end of %s is unknown: %s", tp.topic, error)
             return None
 
     async def run(self) -> None:
+        """Hands on what comes; raises AccessDeniedError if Kafka does not let us read."""
         while True:
-            found = await self._consumer.getmany(timeout_ms=1000)
-            for tp, records in found.items():
-                wanted = self._next.get(tp)
-                for record in records:
-                    # After a change of assignment records of before may still come.
-                    if wanted is not None and record.offset >= wanted:
-                        self._dispatch(tp, record)
-                if wanted is not None and records:
-                    self._next[tp] = max(wanted, records[-1].offset + 1)
+            await self._arrived.wait()
+            self._arrived.clear()
+            self._feed.check()
+            while (batch := self._feed.take()) is not None:
+                for record in batch.records:
+                    self._dispatch(batch.tp, record)
+                if batch.tp in self._next:
+                    self._next[batch.tp] = batch.next_offset
+                # Others have their turn between two batches of a flood.
+                await asyncio.sleep(0)
 
-    def _dispatch(self, tp: TopicPartition, record: Any) -> None:
+    def _dispatch(self, tp: TP, record: LogRecord) -> None:
         if tp == self._registry:
             self._on_claim()
             return
@@ -145,8 +143,7 @@ class SideTopic:
         if listener is None:
             return
         try:
-            value = single_object(record.value, record.headers)
-            full_name, datum = decode_record(value, short_lists=True)
+            full_name, datum = decode_record(record.value, short_lists=True)
         except UndecodableError as error:
             where = f"{tp.topic}-{tp.partition}@{record.offset}"
             log.warning("the record at %s is passed over: %s", where, error)
@@ -159,4 +156,4 @@ class SideTopic:
             log.warning("%s at %s@%d is no question", full_name, tp.topic, record.offset)
 
     async def stop(self) -> None:
-        await self._consumer.stop()
+        await self._feed.stop()

@@ -12,6 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from ledgermq.errors import LedgerMQError
 from ledgermq.wire.kafka.access import missing_right, raise_if_denied
 from ledgermq.wire.kafka.settings import client_options, kafka_settings
 from ledgermq.wire.topics.log_topics import Topics
@@ -22,6 +23,20 @@ log = logging.getLogger(__name__)
 # Kafka's own default; what it takes if it does not say.
 SHORTEST_SESSION_SECONDS = 6.0
 SHORTEST_SESSION = "group.min.session.timeout.ms"
+
+
+class SessionTimeoutError(LedgerMQError):
+    """Kafka does not take the session time-out that the worker asks for."""
+
+    code = "session-timeout-refused"
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"Kafka does not let this worker into its group with a session time-out of "
+            f"{seconds:g} s: give it one between group.min.session.timeout.ms and "
+            "group.max.session.timeout.ms of the broker (LEDGERMQ_SESSION_TIMEOUT_SECONDS, at "
+            "least three times LEDGERMQ_HEARTBEAT_SECONDS)"
+        )
 
 
 def workers_group(topics: Topics) -> str:

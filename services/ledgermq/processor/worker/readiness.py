@@ -10,6 +10,7 @@ from collections.abc import Callable
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from ledgermq.wire.framing.codec import decode_record, encode_record
+from ledgermq.wire.framing.confluent import headers_of, value_of
 from ledgermq.wire.framing.headers import CONNECTION
 from ledgermq.wire.kafka.settings import client_options
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
@@ -75,9 +76,9 @@ def _answers(
                 record = consumer.poll(0.1)
                 if record is None or record.error() is not None:
                     continue
-                headers = dict(record.headers() or [])
+                headers = dict(headers_of(record))
                 mine = headers.get(CONNECTION) == connection.hex().encode()
-                if mine and is_wanted(record.value() or b""):
+                if mine and is_wanted(value_of(record) or b""):
                     return True
         return False
     finally:

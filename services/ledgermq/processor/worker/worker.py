@@ -16,7 +16,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from aiokafka.errors import GroupAuthorizationFailedError, TopicAuthorizationFailedError
+from aiokafka.errors import (
+    GroupAuthorizationFailedError,
+    InvalidSessionTimeoutError,
+    TopicAuthorizationFailedError,
+)
 from faust.types import TP
 from faust.types.web import Request, Response
 
@@ -39,6 +43,7 @@ from ledgermq.processor.owner.folding import VersionUnknownError
 from ledgermq.processor.owner.owner import LogCutError, Owner, Surroundings
 from ledgermq.processor.owner.side_topic import SideTopic
 from ledgermq.processor.worker.membership import (
+    SessionTimeoutError,
     check_may_join,
     session_timeout_seconds,
     workers_group,
@@ -77,6 +82,7 @@ REFUSALS = (
     LogIncompleteError,
     NameTakenError,
     SchemaRegistryError,
+    SessionTimeoutError,
     VersionUnknownError,
 )
 NOT_LET_IN = (AuthenticationFailedError, AccessDeniedError)
@@ -178,7 +184,7 @@ class Worker:
             settings.bootstrap, self._topics, self._fail, settings.outcomes_unsent_bytes, framing
         )
         side_topic = SideTopic(settings.bootstrap, self._topics, self._registry_unread.set)
-        await side_topic.start()
+        side_topic.start()
         app.on_partitions_assigned.connect(self._on_assigned)
         app.consumer.wanted_positions = self._wanted_positions
         self._around = Surroundings(
@@ -191,7 +197,7 @@ class Worker:
         background = [
             self._watched(producer.run()),
             self._watched(side_topic.run()),
-            self._watched(self._nudge()),
+            self._watched(self._nudge(app.consumer)),
             self._watched(self._run_application(app)),
             self._watched(self._follow_registry()),
         ]
@@ -242,7 +248,7 @@ class Worker:
         """Ends the worker because of an error that a person should read."""
         if self._ended is None or self._ended.done():
             return
-        error = _explained(error, self._topics)
+        error = _explained(error, self._topics, self._settings.session_timeout_seconds)
         if isinstance(error, LedgerMQError):
             log.critical("%s", error)
         else:
@@ -271,9 +277,10 @@ class Worker:
         wanted = {owner.tp: owner.wanted_position for owner in self._owners.values()}
         return {tp: position for tp, position in wanted.items() if position is not None}
 
-    async def _nudge(self) -> None:
+    async def _nudge(self, consumer: Any) -> None:
         while True:
             await asyncio.sleep(NUDGE_SECONDS)
+            consumer.check_membership()
             for owner in self._owners.values():
                 owner.nudge()
 
@@ -494,8 +501,12 @@ class Worker:
         log.info("worker %s stopped", self._settings.worker_name)
 
 
-def _explained(error: BaseException | None, topics: Topics) -> BaseException | None:
-    """The error for people where aiokafka says that a right is missing."""
+def _explained(
+    error: BaseException | None, topics: Topics, session_timeout_seconds: float
+) -> BaseException | None:
+    """The error for people where aiokafka says why Kafka does not let us into the group."""
+    if isinstance(error, InvalidSessionTimeoutError):
+        return SessionTimeoutError(session_timeout_seconds)
     if isinstance(error, GroupAuthorizationFailedError):
         return missing_right("group", workers_group(topics), "Read")
     if isinstance(error, TopicAuthorizationFailedError):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from operator import methodcaller
 from typing import Any, Final
 
 from ledgermq.wire.framing.headers import Headers
@@ -22,6 +23,11 @@ CONFLUENT_BYTES: Final = 5
 SCHEMA_HEADER: Final = "ledgermq-schema"
 # What Java, and with it Spark, makes of a name that is no UTF-8.
 NOT_TEXT: Final = "\ufffd"
+# Of a name that is no UTF-8 confluent-kafka returns a list and sets an error at once. Python
+# reports that where C calls; a plain call, once it is specialized, lets the error out later.
+_headers: Final = methodcaller("headers")
+# Then it keeps a list with nothing at all in a place, and whoever looks there ends the process.
+_TORN: Final[list[tuple[str, bytes | None]]] = [(NOT_TEXT, None)]
 _FINGERPRINT: Final = re.compile(rb"[0-9a-f]{16}")
 
 
@@ -71,10 +77,11 @@ def headers_of(record: Any) -> list[tuple[str, bytes | None]]:
 def readable_headers(record: Any) -> list[tuple[str, bytes | None]] | None:
     """The same; None if a name of one is no UTF-8, for whoever must tell that apart."""
     try:
-        return record.headers() or []
+        found: list[tuple[str, bytes | None]] = _headers(record) or []
     except (SystemError, UnicodeDecodeError):
-        # confluent-kafka returns a list and sets an error at once, which Python reports so.
+        record.set_headers(_TORN)
         return None
+    return None if found is _TORN else found
 
 
 class ConfluentFraming:

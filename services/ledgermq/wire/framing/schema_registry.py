@@ -153,14 +153,21 @@ class SchemaRegistry:
 
     def fingerprint_of(self, number: int) -> bytes | None:
         """The fingerprint of the schema that an id stands for; None: of none."""
-        what = f"of id {number}"
-        text = self._told(what, lambda client: client.get_schema(number).schema_str, None)
+        text = self.text_of(number)
         if text is None:
             return None
         try:
             return fingerprint_of_text(text)
         except (SchemaParseException, ValueError, TypeError, KeyError):
             return None
+
+    def text_of(self, number: int) -> str | None:
+        """The schema that an id stands for, anybody's; None: of none."""
+        what = f"of id {number}"
+        text: str | None = self._told(
+            what, lambda client: client.get_schema(number).schema_str, None
+        )
+        return text
 
     def _lookup(self, form: KnownSchema) -> int | None:
         name, schema = form.full_name, _schema(form)

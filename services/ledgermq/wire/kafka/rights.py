@@ -1,6 +1,7 @@
 """The rights that each role needs from Kafka's authorizer: no more than these, and no fewer.
 
-Read and Write contain Describe. Consumers that choose their partitions themselves need no right on
+Bridges need some more, on topics that are none of LedgerMQ's. Read and Write contain Describe.
+Consumers that choose their partitions themselves need no right on
 a group; only the workers share one.
 """
 
@@ -14,14 +15,17 @@ from ledgermq.wire.topics.log_topics import Topics
 
 ROLES: Final = ("client", "worker", "auditor", "administrator")
 CLUSTER: Final = "kafka-cluster"
+# What a bridge to a topic calls its transactions and its group begins so; the rest is a digest.
+BRIDGES: Final = "ledgermq-"
 
 
 class Right(NamedTuple):
-    """An operation on a resource, in Kafka's words."""
+    """An operation on a resource, in Kafka's words; `Prefixed`: on all whose names begin so."""
 
     resource: str
     name: str
     operation: str
+    pattern: str = "Literal"
 
 
 def rights_of(role: str, prefix: str) -> list[Right]:
@@ -71,6 +75,20 @@ def rights_of(role: str, prefix: str) -> list[Right]:
     return sorted(by_role[role], key=lambda one: (one.resource != "Topic", one.name))
 
 
+def rights_of_bridge(from_topics: Iterable[str], to_topics: Iterable[str]) -> list[Right]:
+    """What bridges need on topics of Kafka, beside the rights of a client, in a stable order."""
+    read = [right for name in from_topics for right in _topic(name, "Read")]
+    # Positions are noted in the transaction as those of a group that reads the topic.
+    written = [right for name in to_topics for right in _topic(name, "Read", "Write")]
+    if written:
+        written += [
+            Right("Group", BRIDGES, "Read", "Prefixed"),
+            Right("TransactionalId", BRIDGES, "Write", "Prefixed"),
+        ]
+    both = dict.fromkeys([*read, *written])
+    return sorted(both, key=lambda one: (one.resource != "Topic", one.resource, one.name))
+
+
 def _topic(name: str, *operations: str) -> list[Right]:
     return [Right("Topic", name, operation) for operation in operations]
 
@@ -78,8 +96,13 @@ def _topic(name: str, *operations: str) -> list[Right]:
 def kafka_acls_lines(rights: Iterable[Right], command: str, principal: str) -> list[str]:
     """The arguments for Kafka's own program, a line for each resource."""
     lines = []
-    for (resource, name), ones in groupby(rights, key=lambda one: one[:2]):
+    for (resource, name, pattern), ones in groupby(
+        rights, key=lambda one: (one.resource, one.name, one.pattern)
+    ):
         operations = " ".join(f"--operation {one.operation}" for one in ones)
-        where = "--cluster" if resource == "Cluster" else f"--{resource.lower()} '{name}'"
+        kind = "transactional-id" if resource == "TransactionalId" else resource.lower()
+        where = "--cluster" if resource == "Cluster" else f"--{kind} '{name}'"
+        if pattern != "Literal":
+            where += f" --resource-pattern-type {pattern.lower()}"
         lines.append(f"{command} --add --allow-principal '{principal}' {operations} {where}")
     return lines

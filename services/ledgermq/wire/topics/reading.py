@@ -70,17 +70,53 @@ def offsets_of(
         KafkaException: Kafka did not answer in time.
         AccessDeniedError: It does not let us know of the topic.
     """
+
+    def ends(left: float) -> tuple[int, int]:
+        first, end = consumer.get_watermark_offsets(partition, timeout=left)
+        return int(first), int(end)
+
+    return _ask_while_it_comes_up(ends, consumer, partition.topic, timeout_seconds, kafka)
+
+
+def offset_at(
+    consumer: Consumer, partition: TopicPartition, time_ms: int, timeout_seconds: float
+) -> int:
+    """The first offset whose record is of a time or later, or the end; asked for likewise.
+
+    Raises:
+        KafkaException: Kafka did not answer in time.
+        AccessDeniedError: It does not let us know of the topic.
+    """
+    wanted = TopicPartition(partition.topic, partition.partition, time_ms)
+
+    def found(left: float) -> int:
+        answer = consumer.offsets_for_times([wanted], timeout=left)[0]
+        if answer.error is not None:
+            raise KafkaException(answer.error)
+        return answer.offset
+
+    offset = _ask_while_it_comes_up(found, consumer, partition.topic, timeout_seconds, None)
+    # librdkafka's word for the end is a negative number.
+    return offset if offset >= 0 else offsets_of(consumer, partition, timeout_seconds)[1]
+
+
+def _ask_while_it_comes_up(
+    question: Callable[[float], T],
+    consumer: Consumer,
+    topic: str,
+    timeout_seconds: float,
+    kafka: KafkaSettings | None,
+) -> T:
     limit = time.monotonic() + timeout_seconds
     while True:
         left = max(AGAIN_SECONDS, limit - time.monotonic())
         try:
-            first, end = consumer.get_watermark_offsets(partition, timeout=left)
-            return int(first), int(end)
+            return question(left)
         except KafkaException as error:
             if error.args[0].code() not in COMING_UP or time.monotonic() >= limit:
                 raise
             time.sleep(AGAIN_SECONDS)
-            _look_again(consumer, partition.topic, left, kafka)
+            _look_again(consumer, topic, left, kafka)
 
 
 def _look_again(
