@@ -29,6 +29,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 # Number of a process and the directory of what all have begun, as `NUMBER:DIRECTORY`.
 SIDE_VARIABLE = "LEDGERMQ_TEST_SIDE"
+BYTECODE_VARIABLE = "PYTHONDONTWRITEBYTECODE"
 OF_BROKERS, OF_SPARK, OF_THE_REST = SIDES = (1, 2, 3)
 PR_SET_PDEATHSIG = 1
 WHOLE_RUNS = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
@@ -64,10 +65,12 @@ def _start(number: int, directory: Path, arguments: list[str]) -> subprocess.Pop
     command = [sys.executable, "-u", "-m", "pytest", "-p", "support.side_by_side"]
     command += ["-o", f"cache_dir={directory / f'cache-{number}'}", *arguments]
     path = [str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    # Kept bytecode: else all three compile all tests, and every process that they start all of us.
+    environment = {name: os.environ[name] for name in os.environ if name != BYTECODE_VARIABLE}
     return subprocess.Popen(
         command,
         cwd=ROOT,
-        env=os.environ
+        env=environment
         | {"PYTHONPATH": os.pathsep.join(path), SIDE_VARIABLE: f"{number}:{directory}"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

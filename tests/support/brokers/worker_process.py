@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from ledgermq.processor.worker.parent import PARENT_VARIABLE
 from ledgermq.processor.worker.readiness import wait_for_worker
 from ledgermq.wire.topics.log_topics import Topics, ensure_topics
 from ledgermq.wire.topics.registry import Claim, claim_queue_manager
+from support.brokers.forked_worker import ForkedWorker
 from support.brokers.raw_client import RawClient
 from support.checkout import SERVICES
 
@@ -69,7 +71,10 @@ class Place:
         It knows the protocol up to a version, and takes those above 1 for the same as that; its
         clock is ahead by so much.
         """
-        program = PROGRAM.format(version=version, clock_seconds=clock_seconds)
+        program = ""
+        if version != 1 or clock_seconds:
+            # What is imported already would not see either.
+            program = PROGRAM.format(version=version, clock_seconds=clock_seconds)
         worker = WorkerProcess(self, name or f"w{len(self.workers)}", environment, program)
         self.workers.append(worker)
         if ready:
@@ -107,26 +112,29 @@ def new_place(bootstrap: str, directory: Path, **sizes: int) -> Place:
 
 
 class WorkerProcess:
-    """A running worker."""
+    """A running worker: of a program of its own, or forked where all of that is imported."""
 
     def __init__(self, place: Place, name: str, environment: dict[str, Any], program: str) -> None:
         self.name = name
         self._log = place.directory / f"{name}-{len(place.workers)}.log"
-        command = [sys.executable, "-c", program]
-        command += ["--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix]
-        command += ["--data-dir", str(place.directory / name), "--name", name]
-        command += ["--partitions", str(place.partitions), "--lanes", str(place.lanes)]
+        arguments = ["--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix]
+        arguments += ["--data-dir", str(place.directory / name), "--name", name]
+        arguments += ["--partitions", str(place.partitions), "--lanes", str(place.lanes)]
         given = {"WEB_PORT": -1} | environment
         variables = {f"LEDGERMQ_{key}": str(value) for key, value in given.items()}
+        variables = {**os.environ, "PYTHONPATH": str(SERVICES)} | variables
+        self._log.touch()
+        self._process: ForkedWorker | subprocess.Popen[bytes]
+        if not program:
+            self._process = ForkedWorker(arguments, variables, self._log)
+            return
         with self._log.open("wb") as output:
             self._process = subprocess.Popen(
-                command,
+                [sys.executable, "-c", program, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=os.environ
-                | {"PYTHONPATH": str(SERVICES), PARENT_VARIABLE: str(os.getpid())}
-                | variables,
+                env=variables | {PARENT_VARIABLE: str(os.getpid())},
             )
 
     @property
@@ -146,10 +154,11 @@ class WorkerProcess:
 
     def wait(self, seconds: float = 40.0) -> int:
         """Waits for its end; the exit code."""
-        try:
-            return self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"the worker did not end; its log:\n{self.log}") from None
+        with suppress(subprocess.TimeoutExpired):
+            code = self._process.wait(seconds)
+            if code is not None:
+                return code
+        raise AssertionError(f"the worker did not end; its log:\n{self.log}")
 
     def wait_for_log(self, text: str, seconds: float = 40.0) -> None:
         """Waits until it says something."""
@@ -165,7 +174,7 @@ class WorkerProcess:
     def kill(self) -> None:
         """Kills it as a crash would."""
         if self.code is None:
-            self._process.kill()
+            self._process.send_signal(signal.SIGKILL)
             self._process.wait()
 
     def signal(self, number: signal.Signals) -> None:
@@ -174,5 +183,5 @@ class WorkerProcess:
 
     def stop(self) -> int:
         """Stops it in order; the exit code."""
-        self._process.terminate()
+        self._process.send_signal(signal.SIGTERM)
         return self.wait()

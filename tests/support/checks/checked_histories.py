@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from hypothesis import HealthCheck, settings
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.queries import destination_status as topic_query
-from ledgermq.core.queries import questions as query
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.protocol.outcomes import Addressed
 from ledgermq.wire.framing.codec import decode_operation
@@ -40,8 +38,7 @@ def check_history(history: Sequence[Entry]) -> Player:
         player.clock_us = entry.time
         found = player.enter(entry.value)
         witness.observe(decode_operation(entry.value), position, found)
-        topics = topic_query.topic_statuses(player.state)
-        witness.compare(query.queue_statuses(player.state), topics)
+        witness.compare(player.queue_statuses, player.topic_statuses)
     return player
 
 

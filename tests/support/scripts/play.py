@@ -65,6 +65,8 @@ class Player:
         self.restarts = restarts
         self.thawed = new_state()
         self.book = MovesBook()
+        self.queue_statuses = query.queue_statuses(self.state)
+        self.topic_statuses = topic_query.topic_statuses(self.state)
         self.clock_us = START_US
         self.names: dict[int, str] = {}
         self.handles: dict[str, int] = {}
@@ -89,9 +91,12 @@ class Player:
         # While it is ahead, state time goes on from where it is.
         reach_us = 0 if self.state.time_reference < 0 else self.state.time + 60_000_000
         quiet = due is None or due > max(self.clock_us, reach_us)
-        before = checks.substance(self.state) if quiet else None
+        # The state of a checkpoint tells what was there before; without one it must be told now.
+        before = checks.substance(self.state) if quiet and self.restarts else None
         try:
             found = apply(self.state, operation, position, self.clock_us, self.book.take)
+            if quiet and not self.restarts and _must_change_nothing(operation, found):
+                before = checks.substance(self.thawed)
             self._check(operation, position, before, found)
         except (LookupError, TypeError, AttributeError, ValueError, StopIteration) as error:
             # The fold is total, and what it leaves can always be read.
@@ -107,27 +112,26 @@ class Player:
         invariants.check(state)
         self.book.compare(state)
         checks.through_the_wire(found)
-        if not found and isinstance(operation, SessionOperation) and before is not None:
-            assert checks.substance(state) == before, "what waits changed the state (INF-05)"
+        if before is not None and _must_change_nothing(operation, found):
+            assert checks.substance(state) == before, "what must change nothing did"
         for one in found:
             if isinstance(one.outcome, Refused) and _answers(one.outcome, operation):
                 listed = refusals_of(type(operation).__name__)
                 assert one.outcome.reason in listed, "the protocol lists no such refusal"
-        refused = found and all(isinstance(one.outcome, Refused) for one in found)
-        if refused and before is not None:
-            assert checks.substance(state) == before, "a refused operation changed the state"
         frozen = checks.freeze(state)
         thawed = checks.thaw(frozen)
         assert checks.freeze(thawed) == frozen, "the snapshot does not tell the whole state"
         assert next_deadline(thawed) == next_deadline(state)
+        self.queue_statuses = query.queue_statuses(state)
+        self.topic_statuses = topic_query.topic_statuses(state)
         if self.model is not None:
             expected = self.model.apply(operation, position, self.clock_us)
             assert checks.outcome_records(found) == expected, "the model answers otherwise"
-            assert query.queue_statuses(state) == self.model.queue_statuses()
+            assert self.queue_statuses == self.model.queue_statuses()
             for place in (*state.queues.values(), *state.topics.values()):
                 told = topic_query.blocked_status(state, place.destination)
                 assert told == self.model.blocked_status(place.destination)
-            assert topic_query.topic_statuses(state) == self.model.topic_statuses()
+            assert self.topic_statuses == self.model.topic_statuses()
             assert topic_query.subscription_statuses(state) == self.model.subscription_statuses()
             assert query.session_statuses(state) == list(self.model.session_statuses())
             assert _stored(state) == self.model.stored()
@@ -389,6 +393,13 @@ def _numbers(session: Session) -> dict[str, Any]:
             if one.open
         ],
     }
+
+
+def _must_change_nothing(operation: Operation, found: list[Addressed]) -> bool:
+    """Whether it was refused, or is an operation of a session that waits (INF-05)."""
+    if not found:
+        return isinstance(operation, SessionOperation)
+    return all(isinstance(one.outcome, Refused) for one in found)
 
 
 def _answers(refused: Refused, operation: Operation) -> bool:
