@@ -28,7 +28,7 @@ def expire(entry: Entry, message: Message, before: int, flight: Flight | None = 
 def _would_multiply(message: Message, destination: str) -> bool:
     """Whether it came here as it expired, and would be published: in a circle that has no end."""
     origin = message.origin
-    return origin is not None and origin.reason == EXPIRED and destination.startswith("topic:")
+    return origin is not None and origin["reason"] == EXPIRED and destination.startswith("topic:")
 
 
 def expire_due(entry: Entry) -> None:
