@@ -54,7 +54,7 @@ def test_every_message_of_a_row_is_put_and_got(place, name):
 
 
 @pytest.mark.kafka
-@pytest.mark.slow
+@pytest.mark.long
 def test_growth_and_managers_are_told_and_drawn(broker, monkeypatch, tmp_path, capsys):
     """Every curve has its points in the file, in the table, and as a line of the picture."""
     curves = [small(curve) for curve in growth.CURVES]

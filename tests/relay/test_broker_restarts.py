@@ -9,7 +9,7 @@ import pytest
 
 from ledgermq.embedded import EmbeddedBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 PATIENCE_SECONDS = 240
 RECORDS = 2_000

@@ -35,7 +35,7 @@ WHERE coalesce(came, 0) NOT BETWEEN coalesce(must, 0) AND coalesce(may, 0)
 """
 # What expired goes where its destination says, what came back too often or follows its group to the
 # error destination, what is moved by hand where its operator said; by whatever settings were in
-# force at that entry. What nobody sent may have come as it expired, and then goes to no topic.
+# force at that entry.
 NAMED = f"""
 WITH
 by_hand AS (
@@ -44,19 +44,12 @@ by_hand AS (
     FROM {{applied}}
     WHERE kind = 'MoveMessages' AND reply <> 'Refused'
 ),
-sent AS (
-    SELECT queue_manager, store, sequence, TRUE AS is_sent
-    FROM {{moves}}
-    WHERE before IN ('new', 'uncommitted put') AND session >= 0 AND sequence >= 0
-),
 gone AS (
     SELECT moves.queue_manager, moves.position, put_position, put_index, store, sequence, target,
         collect_set(IF(cause = 'expired', expiry_destination, error_destination)) AS named,
-        cause = 'moved' AND max(target) IS NOT NULL AS is_open,
-        cause = 'expired' AND max(is_sent) IS NULL AS may_have_expired
+        cause = 'moved' AND max(target) IS NOT NULL AS is_open
     FROM {{moves}} AS moves JOIN {{settings}} USING (queue_manager, kind, destination, store)
         LEFT JOIN by_hand USING (queue_manager, position)
-        LEFT JOIN sent USING (queue_manager, store, sequence)
     WHERE cause IN ('moved', 'expired') AND before <> 'published'
         AND {may_stand("from_position", "until_position", "moves.position")}
     GROUP BY moves.queue_manager, moves.position, put_position, put_index, store, sequence, cause,
@@ -65,12 +58,11 @@ gone AS (
 targets AS (
     SELECT queue_manager, position, put_position, put_index,
         explode(IF(is_open, array_append(named, target), named)) AS destination,
-        is_open OR size(named) > 1 AS is_free, may_have_expired
+        IF(is_open OR size(named) > 1, 0, 1) AS must
     FROM gone
 ),
 left_for AS (
-    SELECT queue_manager, position, put_position, put_index, destination,
-        count_if(NOT (is_free OR may_have_expired AND destination LIKE 'topic:%')) AS must,
+    SELECT queue_manager, position, put_position, put_index, destination, sum(must) AS must,
         count(*) AS may
     FROM targets WHERE destination <> ''
     GROUP BY ALL

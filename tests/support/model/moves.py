@@ -140,10 +140,8 @@ class ModelMoves(ModelGroups, ModelFifo):
     def _expire_one(self, message: Row) -> None:
         settings = self.settings_of(message["queue"])
         self.gone(message, "expired")
-        destination = settings["expiry_destination"]
-        expired_before = (message["origin"] or {}).get("reason") == "expired"
-        if destination and not (expired_before and destination.startswith("topic:")):
-            self.transfer(message, destination, "expired")
+        if settings["expiry_destination"]:
+            self.transfer(message, settings["expiry_destination"], "expired")
 
     def settings_of(self, store: str) -> Row:
         """The settings of a queue, or of the topic of a subscription."""

@@ -20,15 +20,8 @@ def is_over(entry: Entry, message: Message) -> bool:
 def expire(entry: Entry, message: Message, before: int, flight: Flight | None = None) -> None:
     queue = message.queue
     move(entry, queue, (message,), before, GONE, cause=EXPIRED, flight=flight)
-    destination = queue.settings.expiry_destination
-    if destination and not _would_multiply(message, destination):
-        transfer(entry, message, destination, EXPIRED)
-
-
-def _would_multiply(message: Message, destination: str) -> bool:
-    """Whether it came here as it expired, and would be published: in a circle that has no end."""
-    origin = message.origin
-    return origin is not None and origin["reason"] == EXPIRED and destination.startswith("topic:")
+    if queue.settings.expiry_destination:
+        transfer(entry, message, queue.settings.expiry_destination, EXPIRED)
 
 
 def expire_due(entry: Entry) -> None:
