@@ -56,14 +56,13 @@ class Logs:
     def facts(self, spark: Any) -> Facts:
         """The frames of all logs."""
         frames = {name: frame(spark, COLUMNS[name], rows) for name, rows in self.rows.items()}
-        # One part each: then nothing is exchanged between tasks, and a query is one task.
-        kept = {name: one.coalesce(1).cache() for name, one in frames.items()}
+        kept = {name: one.cache() for name, one in frames.items()}
         return Facts(spark, kept, lambda _, one: here(spark, one))
 
 
 def here(spark: Any, one: Any) -> Any:
     """A small frame as its rows: Spark fails to checkpoint some here ("key not found")."""
-    return spark.createDataFrame(one.toArrow()).coalesce(1)
+    return spark.createDataFrame(one.toArrow())
 
 
 def folded_stretches(
