@@ -1,8 +1,50 @@
-"""Fetches the jars of the embedded broker and those that Spark needs into the cache."""
+"""Fetches the jars of the embedded broker and of Spark into the cache, and prepares their classes.
 
+Preparing is one run of each program after which its Java writes a class-data archive, so that every
+later start is quicker. Where Java cannot write one, all works as well without.
+"""
+
+import os
+import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 from ledgermq.embedded import EmbeddedError, broker_jars, delta_jars, spark_connector_jars
+from ledgermq.embedded.class_archive import class_archive
+from ledgermq.embedded.jars import BROKER
+from ledgermq.embedded.java import find_java, first_java
+from ledgermq_spark.log.session import spark_program
+
+RUN_TIMEOUT_SECONDS = 300
+
+RUN_BROKER = """
+import sys
+from ledgermq.embedded import EmbeddedBroker
+
+with EmbeddedBroker(sys.argv[1]):
+    pass
+"""
+
+# What every job does: reads and writes tables, joins, sorts, and gives rows to Python and back.
+RUN_SPARK = """
+import sys
+from pyspark.sql import Window, functions
+from ledgermq_spark.log.session import spark_session
+
+spark = spark_session(brief=True, log_level="OFF")
+rows = spark.range(1000).withColumn("part", functions.col("id") % 7)
+rows.write.parquet(sys.argv[1] + "/rows")
+rows = spark.read.parquet(sys.argv[1] + "/rows")
+rows = rows.mapInArrow(lambda batches: batches, rows.schema)
+rows = rows.withColumn("rank", functions.rank().over(Window.partitionBy("part").orderBy("id")))
+counts = rows.groupBy("part").agg(functions.count("*"), functions.max("rank"))
+rows.join(counts, "part").orderBy("id").toPandas()
+java = spark.sparkContext._gateway.proc
+spark.stop()
+java.stdin.close()
+java.wait()
+"""
 
 
 def main(arguments: list[str]) -> None:
@@ -12,8 +54,34 @@ def main(arguments: list[str]) -> None:
             broker_jars()
         spark_connector_jars()
         delta_jars()
+        if arguments != ["--spark"]:
+            prepare_classes(BROKER.name, find_java(), RUN_BROKER)
+            prepare_classes(spark_program(), first_java() or find_java(), RUN_SPARK)
     except EmbeddedError as error:
         sys.exit(f"ledgermq: {error}")
+
+
+def prepare_classes(program: str, java: Path, code: str) -> None:
+    """Make the class-data archive of a program by one run of it, unless it is there."""
+    archive = class_archive(program, java)
+    if archive.exists():
+        return
+    print(f"ledgermq: preparing the classes of {program}, once", file=sys.stderr, flush=True)
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{program}.", dir=archive.parent) as directory:
+        made = Path(directory) / "archive"
+        try:
+            subprocess.run(
+                [sys.executable, "-c", code, directory],
+                env=os.environ | {"JDK_JAVA_OPTIONS": f'"-XX:ArchiveClassesAtExit={made}"'},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=RUN_TIMEOUT_SECONDS,
+                check=True,
+            )
+            made.rename(archive)
+        except (OSError, subprocess.SubprocessError) as cause:
+            print(f"ledgermq: done without: {cause}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ledgermq.cli.commands.doctor import durability, log_time, waiting_queues
+from ledgermq.cli.commands.doctor import durability, expiry_circle, log_time, waiting_queues
 from ledgermq.cli.options.bodies import properties_from
 from ledgermq.cli.options.running import UpRunningError, announce, running_bootstrap
 from ledgermq.cli.printing import exits
@@ -144,7 +144,7 @@ def test_doctor_finds_a_running_installation_healthy(cli, broker):
     assert answer.code == exits.OK, checks
     assert list(checks) == [
         *("Java", "broker", "topics", "durability", "clock", "queue manager", "worker"),
-        *("log time", "queues"),
+        *("log time", "queues", "expiry"),
     ]
     assert "flushed" in checks["durability"]["found"]
     assert "QM1@" in checks["worker"]["found"]
@@ -204,6 +204,20 @@ def test_doctor_warns_of_queues_that_keep_what_could_be_delivered():
     verdict, found = waiting_queues({"a": young, **{f"q{n}": old for n in range(7)}}, now)
     assert verdict == "warning"
     assert "wait in q0, q1, q2, q3, q4 and 2 more: `ledgermq queue why q0`" in found
+
+
+def test_doctor_warns_of_messages_that_multiply_as_they_expire():
+    """A circle of queues only moves them; a topic in it makes one for each subscription."""
+    queues = {"queue:a": "queue:b", "queue:b": "queue:a", "queue:c": ""}
+    assert expiry_circle(queues)[0] == "ok"
+    assert expiry_circle(queues | {"topic:t": "queue:a"})[0] == "ok"
+    assert expiry_circle({"topic:t": "queue:gone"})[0] == "ok"
+    verdict, found = expiry_circle(
+        {"queue:a": "topic:t", "topic:t": "queue:b", "queue:b": "queue:a"}
+    )
+    assert verdict == "warning"
+    assert "round in topic:t -> queue:b -> queue:a -> topic:t" in found
+    assert expiry_circle({"topic:t": "topic:t"})[0] == "warning"
 
 
 @pytest.mark.kafka

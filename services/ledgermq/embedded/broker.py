@@ -22,9 +22,10 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from ledgermq.embedded import guard
+from ledgermq.embedded.class_archive import archive_options
 from ledgermq.embedded.directory import BrokerDirectory, BrokerRecord
 from ledgermq.embedded.errors import BrokerStartError, ForeignClusterError, PortTakenError
-from ledgermq.embedded.jars import broker_jars
+from ledgermq.embedded.jars import BROKER, broker_jars
 from ledgermq.embedded.java import find_java
 from ledgermq.embedded.ports import choose_port, port_is_free
 from ledgermq.embedded.settings import HOST, java_options, server_properties
@@ -149,7 +150,7 @@ class EmbeddedBroker:
             return self
         java = find_java()
         jars = broker_jars()
-        command = [str(java), *java_options(self._heap)]
+        command = [str(java), *archive_options(BROKER.name, java), *java_options(self._heap)]
         command += ["-cp", os.pathsep.join(str(jar) for jar in jars)]
         lock = self._lock()
         try:

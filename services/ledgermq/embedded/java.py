@@ -66,6 +66,11 @@ def java_version(java: Path) -> int | None:
     return int(match.group(1)) if match else None
 
 
+def first_java() -> Path | None:
+    """Return the `java` command that a program takes which does not ask for its version: Spark."""
+    return next((java for _, java in _candidates()), None)
+
+
 def _candidates() -> list[tuple[str, Path]]:
     candidates: list[tuple[str, Path]] = []
     home = os.environ.get("JAVA_HOME")

@@ -7,6 +7,7 @@ and executors have our packages from the artifact that came with it.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -112,7 +113,9 @@ def spark_session(
         return active
     if is_submitted():
         return _submitted_session(application, log_level)
+    from ledgermq.embedded.class_archive import archive_options
     from ledgermq.embedded.jars import delta_jars, spark_connector_jars
+    from ledgermq.embedded.java import first_java
 
     jars = ",".join(map(str, [*spark_connector_jars(), *(delta_jars() if delta else ())]))
     scratch = str(directory or tempfile.mkdtemp(prefix="ledgermq-spark-"))
@@ -122,6 +125,8 @@ def spark_session(
     builder = SparkSession.builder.master(master).appName(application)
     if brief:
         java_options = f"{QUICK_START} {java_options}"
+    archive = map(shlex.quote, archive_options(spark_program(), first_java()))
+    java_options = " ".join([*archive, java_options])
     settings = _settings(scratch, jars, shuffle_partitions, driver_memory, java_options)
     for name, value in (settings | (DELTA_SETTINGS if delta else {})).items():
         builder = builder.config(name, value)
@@ -129,6 +134,13 @@ def spark_session(
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel(log_level)
     return spark
+
+
+def spark_program() -> str:
+    """Return what the class-data archive of Spark's Java is called."""
+    import pyspark
+
+    return f"spark-{pyspark.__version__}"
 
 
 def _submitted_session(application: str, log_level: str) -> SparkSession:

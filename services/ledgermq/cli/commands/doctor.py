@@ -40,7 +40,7 @@ Result = tuple[str, str]
 @click.command()
 @target_options
 def doctor(target: Target, output: Output) -> int:
-    """Check Java, broker, topics, durability, clocks, the worker, log time and queues.
+    """Check Java, broker, topics, durability, clocks, the worker, log time, queues and expiry.
 
     The exit code is 4 if a check failed.
     """
@@ -297,6 +297,30 @@ def waiting_queues(first_at: dict[str, datetime | None], now: datetime | None) -
     return WARNING, found + f"`ledgermq queue why {idle[0]}` says why"
 
 
+def _expiry(target: Target) -> Result:
+    with target.connect() as connection:
+        found = {f"queue:{one.name}": one.settings for one in connection.admin.list_queues()}
+        found |= {f"topic:{one.name}": one.settings for one in connection.admin.topics()}
+    return expiry_circle({name: one.get("expiry_destination") or "" for name, one in found.items()})
+
+
+def expiry_circle(expiry_destinations: dict[str, str]) -> Result:
+    """Whether messages multiply: by expiry destinations one comes back to a topic that it left."""
+    for topic in expiry_destinations:
+        if not topic.startswith("topic:"):
+            continue
+        path = [topic]
+        while (following := expiry_destinations.get(path[-1], "")) and following not in path:
+            path.append(following)
+        if following == topic:
+            return WARNING, (
+                f"messages that expire go round in {' -> '.join([*path, topic])}, and become one "
+                "for each subscription whenever they come by a topic; give one of these another "
+                "expiry destination, or none"
+            )
+    return GOOD, "no message that expires comes back to a topic"
+
+
 _CHECKS: Final[dict[str, Callable[[Target], Result]]] = {
     "Java": _java,
     "broker": _broker,
@@ -307,6 +331,7 @@ _CHECKS: Final[dict[str, Callable[[Target], Result]]] = {
     "worker": _worker,
     "log time": _log_time,
     "queues": _queues,
+    "expiry": _expiry,
 }
 # What all checks after these need, in words for when it is not there.
 _RESTS_ON: Final = {
