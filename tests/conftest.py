@@ -85,7 +85,7 @@ def broker(
         with ContainerBroker() as container:
             yield container
         return
-    with EmbeddedBroker(tmp_path_factory.mktemp("broker")) as embedded:
+    with EmbeddedBroker(tmp_path_factory.mktemp("broker"), brief=True) as embedded:
         yield embedded
 
 

@@ -18,7 +18,7 @@ RECORDS = 2_000
 @pytest.fixture
 def own_broker(tmp_path):
     """A broker that the test may kill."""
-    with EmbeddedBroker(tmp_path / "broker") as broker:
+    with EmbeddedBroker(tmp_path / "broker", brief=True) as broker:
         yield broker
 
 

@@ -19,5 +19,6 @@ def spark(tmp_path_factory):
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     session.conf.set("spark.sql.adaptive.enabled", "false")
+    session.conf.set("spark.sql.constraintPropagation.enabled", "false")
     yield session
     session.stop()

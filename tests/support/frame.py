@@ -32,7 +32,7 @@ def place_of_a_run() -> Iterator[Place]:
     """A place on a broker of its own, which goes with its directory."""
     with tempfile.TemporaryDirectory(prefix="ledgermq-run-") as name:
         directory = Path(name)
-        with EmbeddedBroker(directory / "broker") as broker:
+        with EmbeddedBroker(directory / "broker", brief=True) as broker:
             place = new_place(broker.bootstrap, directory)
             try:
                 yield place

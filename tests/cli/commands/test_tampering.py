@@ -79,7 +79,7 @@ def audit_of_copy(plain, original: Original, directory: Path, change: Change):
     """The unchanged audit command on a copy of the log."""
     shown = plain("chain", "show", "--json", "--bootstrap", original.bootstrap).document
     reproduce(original.bootstrap, directory, TOPICS, change)
-    with EmbeddedBroker(directory) as copy:
+    with EmbeddedBroker(directory, brief=True) as copy:
         return plain("audit", "--json", "--bootstrap", copy.bootstrap, "--anchor", shown["anchor"])
 
 

@@ -103,7 +103,7 @@ def test_a_unit_of_work_that_nobody_goes_on_with_is_given_to_others(installation
 @pytest.mark.slow
 def test_a_broker_killed_and_started_again_loses_and_repeats_nothing(tmp_path):
     """Sends and commits under way across the crash each act once."""
-    with EmbeddedBroker(tmp_path / "broker") as broker:
+    with EmbeddedBroker(tmp_path / "broker", brief=True) as broker:
         place = new_place(broker.bootstrap, tmp_path)
         worker = PlainWorker(place.bootstrap, place.topics, place.claim)
         try:

@@ -22,7 +22,7 @@ def bounded(**where):
 def test_a_worker_takes_what_the_broker_takes_or_says_that_it_cannot(tmp_path):
     """One that asks for too little takes the least, one that asks for too much ends for good."""
     with patch("ledgermq.embedded.broker.server_properties", bounded):
-        broker = EmbeddedBroker(tmp_path / "broker").start()
+        broker = EmbeddedBroker(tmp_path / "broker", brief=True).start()
     place = new_place(broker.bootstrap, tmp_path)
     try:
         worker = place.worker("short")

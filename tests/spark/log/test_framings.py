@@ -64,7 +64,7 @@ def mixed(place, tmp_path):
     worker.stop()
     directory = tmp_path / "copy"
     reproduce(place.bootstrap, directory, place.topics, every_second(place.topics))
-    with EmbeddedBroker(directory) as copy:
+    with EmbeddedBroker(directory, brief=True) as copy:
         yield copy.bootstrap
 
 

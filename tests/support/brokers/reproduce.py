@@ -60,7 +60,7 @@ def keep(record: Copied) -> Copied | None:
 def reproduce(source: str, directory: Path, topics: Topics, change: Change = keep) -> None:
     """Copies the three topics into a broker directory; `change` alters, drops or adds records."""
     names = (topics.registry, topics.operations, topics.outcomes)
-    with EmbeddedBroker(directory) as target:
+    with EmbeddedBroker(directory, brief=True) as target:
         counts = _create(source, target.bootstrap, names)
         _copy(source, target.bootstrap, counts, change)
         _stamp_as_log_append_time(target.bootstrap, names)
