@@ -140,9 +140,9 @@ class Connection(ClosingInAnyCase):
         What goes back is delivered again `redelivery_delay_ms` later, where consumer or
         destination do not say otherwise; None: as the connection has it (INF-09).
         A unit of work that is open for longer than `unit_of_work_time_limit_ms`, or without a put
-        or get for longer than `unit_of_work_idle_limit_ms`, is rolled back, and its commit and
-        receive raise TransactionRolledBackError; 0: no limit but the queue manager's. The shorter
-        one holds.
+        or get for longer than `unit_of_work_idle_limit_ms`, is rolled back: send, receive and
+        commit raise TransactionRolledBackError until `rollback()`, or once by commit; 0: no limit
+        but the queue manager's. The shorter one holds.
 
         Raises:
             WorkerUnavailableError: no worker answered within the time-out.

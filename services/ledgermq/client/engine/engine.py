@@ -458,8 +458,13 @@ class Engine:
             uncertain=False,
         )
 
+    def check_unit_of_work_locked(self) -> None:
+        """Raises what ended the unit of work: nothing is put or got before it is rolled back."""
+        if self.timed_out is not None:
+            raise self.timed_out
+
     def _time_out_locked(self, ended: Returned) -> None:
-        """A time limit ended the unit of work; whoever waits for a message would wait in vain."""
+        """A time limit ended the unit of work; whoever puts or gets would do so in vain."""
         self.timed_out = TransactionRolledBackError(
             f"the unit of work of session {self.queue_manager}@{self.handle} broke a time limit at "
             f"{self.queue_manager}@{ended.position}: {ended.returned} deliveries went back, "

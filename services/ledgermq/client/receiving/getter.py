@@ -158,13 +158,8 @@ class Getter(Generic[M]):
             raise IllegalStateError(
                 f"an earlier commit of this session failed ({broken}); roll back"
             )
-        self._check_unit_of_work()
+        self._engine.check_unit_of_work_locked()
         self._wanted = wanted
-
-    def _check_unit_of_work(self) -> None:
-        """Raises what ended the unit of work: nothing comes before it is rolled back."""
-        if self._engine.timed_out is not None:
-            raise self._engine.timed_out
 
     # -- what a call asks for ----------------------------------------------------------------------
 
@@ -324,7 +319,7 @@ class Getter(Generic[M]):
                     return False
                 # The group was there as a whole, so its rest is not waited for.
             self._engine.check_usable_locked()
-            self._check_unit_of_work()
+            self._engine.check_unit_of_work_locked()
 
     def _unheard(self) -> bool:
         """Whether the session has written what may have brought messages that are on their way."""

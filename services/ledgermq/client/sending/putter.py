@@ -83,6 +83,7 @@ class Putter:
         self.engine.check_usable_locked()
         if self._closed:
             raise IllegalStateError(CLOSED)
+        self.engine.check_unit_of_work_locked()
 
     def target(self, destination: str | None) -> str:
         """Where one message goes: the producer's destination, or the one given along."""
