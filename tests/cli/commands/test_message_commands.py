@@ -33,6 +33,16 @@ def test_put_and_get_carry_text_with_everything_around_it(cli, queue):
     assert (got["reply_to"], got["persistent"]) == ("queue:answers", False)
 
 
+def test_put_takes_durations_for_how_long_a_message_lives_and_when_it_is_born(cli, queue):
+    """A time to live ends it; until its delivery delay is over nobody gets it (INF-01)."""
+    assert cli("put", queue, "late", "--delivery-delay", "1h").code == OK
+    assert cli("put", queue, "short", "--time-to-live", "1ms").code == OK
+    assert cli("get", queue, "--json").documents == []
+    shown = cli("queue", "show", queue, "--json").document
+    assert (shown["unborn"], shown["expired"]) == (1, 1)
+    assert cli("put", queue, "never", "--time-to-live", "-1s").code == USAGE
+
+
 def test_put_json_body_is_a_map_message(cli, queue):
     """A JSON object becomes a map message."""
     assert cli("put", queue, '{"id": 1, "name": "tea", "gone": null}', "--json-body").code == OK

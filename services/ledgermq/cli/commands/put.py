@@ -11,6 +11,7 @@ import click
 
 from ledgermq.cli.options.bodies import map_from_json, properties_from
 from ledgermq.cli.options.destinations import destination_from
+from ledgermq.cli.options.setting_options import Duration
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Output, count_of
 from ledgermq.errors import LedgerMQError
@@ -33,6 +34,8 @@ UNANSWERED_MAX = 10_000
     "--property", "properties", multiple=True, metavar="NAME=VALUE", help="May be repeated."
 )
 @click.option("--priority", type=click.IntRange(0, 9), default=4, show_default=True)
+@click.option("--time-to-live", type=Duration(), default=0, help="It expires then; else never.")
+@click.option("--delivery-delay", type=Duration(), default=0, help="It is not delivered before.")
 @click.option("--correlation-id", help="Link to another message.")
 @click.option("--reply-to", metavar="queue:NAME", help="Where an answer is wanted.")
 @click.option("--type", "type_", help="The sender's name for the kind of message.")
@@ -56,6 +59,8 @@ def put(
     json_body: bool,
     properties: tuple[str, ...],
     non_persistent: bool,
+    time_to_live: int,
+    delivery_delay: int,
     **fields: Any,
 ) -> None:
     """Put BODY on DESTINATION as a text message.
@@ -68,6 +73,8 @@ def put(
     options = {
         "properties": properties_from(properties),
         "persistent": not non_persistent,
+        "time_to_live": time_to_live / 1000,
+        "delivery_delay": delivery_delay / 1000,
         **{"type" if name == "type_" else name: value for name, value in fields.items()},
     }
     many = body is None and file is None

@@ -120,6 +120,13 @@ class QueueObstacles:
         named = self.destination.replace(":", " ", 1)
         if not self.message_count:
             return f"{named} holds no message"
+        if self.message_count == 1:
+            can = (
+                "can be delivered, and nobody may have it"
+                if self.available
+                else "cannot be delivered"
+            )
+            return f"the one message of {named} {can} now"
         if self.available:
             return (
                 f"{self.available:,} of the {self.message_count:,} messages of {named} can be "
