@@ -196,6 +196,12 @@ def test_a_session_is_told_with_its_consumers_and_why_they_get_nothing(memory):
         assert consumer.receive(20).body == "b"
 
 
+def put_for_ever(producer):
+    """Ends when the producer's session knows that its unit of work is over."""
+    while True:
+        producer.send("second")
+
+
 def test_calls_after_a_time_limit_raise_until_a_commit_did_and_the_session_goes_on():
     """`unit-of-work-timed-out` says which limit; the puts around it vanish, later ones do not."""
     broker = MemoryBroker()
@@ -206,8 +212,7 @@ def test_calls_after_a_time_limit_raise_until_a_commit_did_and_the_session_goes_
         session.flush()
         broker.advance(1.2)
         with pytest.raises(ledgermq.TransactionRolledBackError, match="broke a time limit"):
-            while True:
-                producer.send("second")
+            put_for_ever(producer)
         with pytest.raises(ledgermq.TransactionRolledBackError, match="broke a time limit"):
             producer.send("second")
         with pytest.raises(ledgermq.TransactionRolledBackError, match="idle limit"):
