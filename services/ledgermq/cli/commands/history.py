@@ -121,7 +121,7 @@ def write(
     """Write all tables (docs/tables.md) below DIRECTORY.
 
     With --archive what came since the last time is added, by queue manager and day; without, all
-    are written as Parquet in place of those there.
+    are written as Parquet in place of those there. A directory is for one of these ways.
     """
     if archive is not None:
         if at is not None:
@@ -131,8 +131,9 @@ def write(
     if table_format != "parquet":
         raise click.UsageError("Delta Lake tables are written from an archive: give --archive")
     from ledgermq_spark.tables.all_tables import TABLES
-    from ledgermq_spark.tables.writing import write_tables
+    from ledgermq_spark.tables.writing import check_whole, write_tables
 
+    check_whole(directory)
     with facts_at(target, output, "tables", at, None) as facts:
         write_tables(facts, directory)
     output.done(
@@ -145,19 +146,23 @@ def _add_new(
     target: Target, output: Output, archive: Path, directory: Path, table_format: str
 ) -> None:
     from ledgermq_spark.archive.log_archive import LogArchive
-    from ledgermq_spark.archive.written_tables import write_new
+    from ledgermq_spark.archive.written_tables import check_grown, write_new
     from ledgermq_spark.tables.all_tables import TABLES
 
     name = target.queue_manager
     operations = LogArchive(archive, name).there()[-1].last + 1
+    check_grown(directory, table_format)
     with archive_job(output, "tables", operations, delta=table_format == "delta") as job:
-        added = write_new(archive, name, directory, table_format=table_format, **job)
+        written = write_new(archive, name, directory, table_format=table_format, **job)
     text = f"{len(TABLES)} tables are in {directory}"
-    if added:
-        text += f", with {count_of(added, 'stretch', 'stretches')} more of {name}"
-    else:
+    if written.stretches:
+        text += f", with {count_of(written.stretches, 'stretch', 'stretches')} more of {name}"
+    if written.mended:
+        text += f"; {', '.join(written.mended)} lacked what others had, and have it now"
+    if not written.stretches and not written.mended:
         text += f", which had all of {name} that is in {archive}"
-    output.done(text, {"directory": str(directory), "tables": list(TABLES), "stretches": added})
+    told = {"directory": str(directory), "tables": list(TABLES)}
+    output.done(text, {**told, "stretches": written.stretches, "mended": written.mended})
 
 
 @click.command()
