@@ -87,6 +87,7 @@ def test_topics_of_another_prefix_are_missed(cli):
         ("trace", "xyz"),
         ("trace", "0" * 32, "--html", "no-such-directory/lives.html"),
         ("trace", "0" * 32, "--html", "."),
+        ("tables", "write", "/proc/tables"),
         ("queue", "list", "--bootstrap", "host:port"),
         ("queue", "list", "--queue-manager", "a b"),
         ("queue", "list", "--timeout", "0"),
@@ -99,6 +100,14 @@ def test_wrong_use_ends_with_two(plain, command):
     answer = plain(*command)
     assert (answer.code, answer.out) == (exits.USAGE, "")
     assert answer.err.startswith("error: ")
+
+
+def test_tables_from_an_archive_are_not_written_over(plain, tmp_path):
+    """Before anything is read, with what to do."""
+    (tmp_path / "tables" / "messages" / "_written-parquet").mkdir(parents=True)
+    answer = plain("tables", "write", tmp_path / "tables")
+    assert answer.code == exits.REFUSED
+    assert "go on with --archive, or choose another directory" in answer.err
 
 
 def test_a_mistyped_command_gets_a_suggestion(plain):

@@ -85,6 +85,13 @@ def frames_of(
     fold = spark.read.schema(spark_schema(FOLD_COLUMNS))
     rows = fold.parquet(*(one.part(FOLD) for one in stretches))
     last = fold.parquet(*(one.part(FOLD) for one in ends))
+    return _frames(operations, rows, last, queue_manager)
+
+
+def _frames(
+    operations: DataFrame, rows: DataFrame, last: DataFrame, queue_manager: Column
+) -> dict[str, DataFrame]:
+    """The frames of `Facts`, of operations and of what the fold told; `last` of an end."""
     frames = {"operations": operations.withColumn("queue_manager", queue_manager)}
     for parts, told in ((POSITIONED, rows), (OF_THE_END, last)):
         named = told.withColumn("queue_manager", queue_manager)
@@ -92,6 +99,17 @@ def frames_of(
             chosen = named.where(f.col("part") == part)
             frames[name] = chosen.select(f"{part}.*", "queue_manager")
     return frames
+
+
+def facts_of_nothing(spark: SparkSession) -> Facts:
+    """What a log without a record tells: tables of it have their columns, and no rows."""
+    rows = spark.createDataFrame([], spark_schema(FOLD_COLUMNS))
+    operations = spark.createDataFrame([], spark_schema(OPERATION_COLUMNS))
+    return Facts(
+        spark,
+        _frames(operations, rows, rows, f.lit("")),
+        lambda _, frame: spark.createDataFrame([], frame.schema).limit(0),
+    )
 
 
 def archived_position(stretches: Sequence[Stretch], at: int | str | datetime | None) -> int:

@@ -3,6 +3,9 @@
 What happened at a position never changes, so those tables are only added to, in files that carry
 the name of their stretch, or in versions of a Delta table that do. What is told of things that live
 on (a message, a session, a group, a queue's depth) is written anew each time.
+
+How far a table is written is noted in its own directory, and after it is: whoever was killed goes
+on where that was not done, and what was taken away is made again, as its note went with it.
 """
 
 from __future__ import annotations
@@ -11,12 +14,12 @@ import json
 import shutil
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
-from ledgermq.errors import LedgerMQError
 from ledgermq_spark.archive.archived import archived_facts
 from ledgermq_spark.archive.judged import judged_facts
 from ledgermq_spark.archive.log_archive import LogArchive
@@ -25,6 +28,7 @@ from ledgermq_spark.log.durable_files import plain_name, settled, write_durably
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.tables.all_tables import TABLES
+from ledgermq_spark.tables.writing import NOTES, TablesOtherwiseError, check_writable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +41,17 @@ PARQUET, DELTA = "parquet", "delta"
 UNFINISHED: Final = ".unfinished"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a run wrote: how many stretches that no table had, and the tables that lacked others.
+
+    `mended` names tables that were missing, or behind others when a run before was killed.
+    """
+
+    stretches: int
+    mended: list[str]
+
+
 def write_new(
     path: Path,
     queue_manager: str,
@@ -46,40 +61,60 @@ def write_new(
     spark: SparkSession | None = None,
     directory: Path | None = None,
     progress: Progress | None = None,
-) -> int:
-    """Write what an archive has and tables lack; returns how many stretches that were.
+) -> Written:
+    """Write what an archive has and tables lack.
 
     Whoever is killed and begins again writes nothing twice. One at a time may write.
 
     Raises:
         ArchiveMissingError: There is nothing of this queue manager in the archive.
         ArchiveBrokenError: The archive is not whole.
+        DirectoryUnwritableError: Nothing can be written in the directory.
         TablesOtherwiseError: There are tables in another format, or written without an archive.
     """
     tell = progress or (lambda *_: None)
-    spark = spark or spark_session()
     stretches = LogArchive(path, queue_manager).there()
+    check_grown(output, table_format)
+    spark = spark or spark_session()
     scratch = directory or Path(tempfile.mkdtemp(prefix="ledgermq-spark-"))
     tables = _Tables(spark, output, queue_manager, table_format, scratch)
-    through = tables.written_through()
-    new = [one for one in stretches if one.last > through]
-    for number, stretch in enumerate(new):
-        tell(f"writing from position {stretch.first}", number, len(new) + 1)
+    reached = max(tables.through.values())
+    mended = [name for name, through in tables.through.items() if through < reached]
+    lacking = [one for one in stretches if tables.lacks(ADDED_TO, one.last)]
+    for number, stretch in enumerate(lacking):
+        tell(f"writing from position {stretch.first}", number, len(lacking) + 1)
         tables.add(stretches, stretch)
-    tell("writing what lives on", len(new), len(new) + 1)
-    if new:
-        tables.replace(path)
-    return len(new)
+    tell("writing what lives on", len(lacking), len(lacking) + 1)
+    tables.replace(path, stretches[-1].last)
+    return Written(stretches=sum(one.last > reached for one in stretches), mended=mended)
 
 
-class TablesOtherwiseError(LedgerMQError):
-    """The directory has tables that were written in another way."""
+def check_grown(output: Path, table_format: str) -> None:
+    """See that tables may be written from an archive in a directory, which is made if need be.
 
-    code = "tables-otherwise"
+    Raises:
+        DirectoryUnwritableError: Nothing can be written there.
+        TablesOtherwiseError: There are tables in another format, or written without an archive.
+    """
+    check_writable(output)
+    for place in (output / name for name in TABLES):
+        if place.exists() and any(place.iterdir()) and not _notes(place, table_format).exists():
+            raise TablesOtherwiseError(
+                f"{output} has tables that were written in another way, whole or in another "
+                "format: choose another directory"
+            )
+
+
+def _notes(place: Path, table_format: str) -> Path:
+    """Where it is noted how far a table in a directory is written."""
+    return place / f"{NOTES}{table_format}"
 
 
 class _Tables:
-    """The tables of one queue manager in a directory, which those of others are in, too."""
+    """The tables of one queue manager in a directory, which those of others are in, too.
+
+    `through` has the last position that each has; -1: none.
+    """
 
     def __init__(
         self,
@@ -92,50 +127,66 @@ class _Tables:
         self._spark = spark
         self._output = output
         self._queue_manager = queue_manager
-        self._is_delta = table_format == DELTA
+        self._mine = f"queue_manager={plain_name(queue_manager)}"
+        self._format = table_format
         self._scratch = scratch
-        notes = output / f".written-{table_format}"
-        self._note = notes / f"{plain_name(queue_manager)}.json"
-        if (output / ADDED_TO[0]).exists() and not notes.exists():
-            raise TablesOtherwiseError(
-                f"{output} has tables that were written in another way, whole or in another "
-                "format: choose another directory"
-            )
+        self.through = {name: self._noted(name) for name in TABLES}
+        for name in self.lacks(list(TABLES), 0):
+            # What is there is ours, and unfinished, from its first file on.
+            self._note(name, -1)
 
-    def written_through(self) -> int:
-        """The last position that is in the tables; -1 if none is."""
-        if not self._note.exists():
-            return -1
-        return int(json.loads(self._note.read_text(encoding="utf-8"))["through"])
+    def lacks(self, names: Sequence[str], position: int) -> list[str]:
+        """Which of some tables end before a position."""
+        return [name for name in names if self.through[name] < position]
 
     def add(self, stretches: Sequence[Stretch], stretch: Stretch) -> None:
-        """Add what happened in one of an archive's stretches, and note that it is there."""
+        """Add what happened in one of an archive's stretches to the tables that lack it."""
         store = Store(self._spark, self._scratch / "stretch")
         facts = judged_facts(self._spark, stretches, [stretch], store)
-        for name in ADDED_TO:
+        for name in self.lacks(ADDED_TO, stretch.last):
             rows = facts.query(TABLES[name]).where(f.col("position") >= stretch.first)
             self._add(name, rows.withColumn("queue_manager", f.lit(self._queue_manager)), stretch)
-        write_durably(self._note, json.dumps({"through": stretch.last}) + "\n")
+            self._note(name, stretch.last)
 
-    def replace(self, archive: Path) -> None:
-        """Write anew what is told of things that live on."""
+    def replace(self, archive: Path, last: int) -> None:
+        """Write anew what is told of things that live on, where it ends before the last position.
+
+        That is as the archive has it now.
+        """
+        lacking = self.lacks([name for name in TABLES if name not in ADDED_TO], last)
+        if not lacking:
+            return
         facts = archived_facts(
-            archive, self._queue_manager, spark=self._spark, directory=self._scratch / "whole"
+            archive, self._queue_manager, last, spark=self._spark, directory=self._scratch / "whole"
         )
-        for name, text in TABLES.items():
-            if name in ADDED_TO:
-                continue
-            rows = facts.query(text)
-            if self._is_delta:
+        for name in lacking:
+            rows = facts.query(TABLES[name])
+            if self._format == DELTA:
                 mine = f"queue_manager = '{self._queue_manager}'"
                 writer = rows.write.format(DELTA).mode("overwrite").option("replaceWhere", mine)
                 writer.partitionBy("queue_manager").save(str(self._output / name))
             else:
-                place = self._output / name / f"queue_manager={plain_name(self._queue_manager)}"
+                place = self._output / name / self._mine
                 rows.drop("queue_manager").write.mode("overwrite").parquet(str(place))
+            self._note(name, last)
+
+    def _note_of(self, name: str) -> Path:
+        notes = _notes(self._output / name, self._format)
+        return notes / f"{plain_name(self._queue_manager)}.json"
+
+    def _noted(self, name: str) -> int:
+        note, place = self._note_of(name), self._output / name
+        rows = place / ("_delta_log" if self._format == DELTA else self._mine)
+        if not note.exists() or not rows.exists():
+            return -1
+        return int(json.loads(note.read_text(encoding="utf-8"))["through"])
+
+    def _note(self, name: str, through: int) -> None:
+        self.through[name] = through
+        write_durably(self._note_of(name), json.dumps({"through": through}) + "\n")
 
     def _add(self, name: str, rows: DataFrame, stretch: Stretch) -> None:
-        if self._is_delta:
+        if self._format == DELTA:
             writer = rows.write.format(DELTA).mode("append").partitionBy(*PARTITIONS)
             # A version that is there is not written again.
             writer = writer.option("txnAppId", f"ledgermq {self._queue_manager}")
@@ -143,12 +194,13 @@ class _Tables:
             return
         made = self._output / UNFINISHED / name
         rows.write.mode("overwrite").partitionBy(*PARTITIONS).parquet(str(made))
-        mine = f"queue_manager={plain_name(self._queue_manager)}"
-        for old in (self._output / name / mine).glob(f"day=*/{stretch.name}-*"):
+        place = self._output / name / self._mine
+        place.mkdir(parents=True, exist_ok=True)
+        for old in place.glob(f"day=*/{stretch.name}-*"):
             old.unlink()
         for day in sorted(made.glob("queue_manager=*/day=*")):
-            target = self._output / name / mine / day.name
-            target.mkdir(parents=True, exist_ok=True)
+            target = place / day.name
+            target.mkdir(exist_ok=True)
             for number, file in enumerate(settled(day)):
                 file.replace(target / f"{stretch.name}-{number}.parquet")
         shutil.rmtree(made)

@@ -31,7 +31,7 @@ from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.rebuild import Progress, rebuild_at
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
-from ledgermq_spark.tables.writing import write_tables
+from ledgermq_spark.tables.writing import check_whole, write_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +61,11 @@ def run_tables(
         QueueManagerUnknownError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
         FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
+        DirectoryUnwritableError: Nothing can be written in the directory for tables.
+        TablesOtherwiseError: There are tables that grow with an archive in it.
     """
+    if output is not None:
+        check_whole(output)
     work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress, tunes=tunes)
     position = resolve_at(bootstrap, work.log, at)
     _refuse_trimmed(work, queue_manager)

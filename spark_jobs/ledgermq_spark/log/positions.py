@@ -146,7 +146,7 @@ def resolve_at(bootstrap: str, log: PartitionRange, moment: int | datetime | str
         return last
     where = f"log topic {log.topic} partition {log.partition}"
     if log.end == log.start:
-        raise PositionOutOfRangeError(f"{where} holds no records, so there is no state to rebuild")
+        raise PositionOutOfRangeError(f"{where} holds no records: no moment lies on it")
     if isinstance(moment, datetime):
         return _last_position_by(bootstrap, log, moment, where)
     if moment < log.start:

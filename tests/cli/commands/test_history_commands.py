@@ -220,7 +220,17 @@ def test_sql_refuses_what_is_no_query_and_writes_nothing(cli, lived):
     """The error says what it does not understand."""
     answer = cli("sql", "SELECT nothing FROM nowhere")
     assert answer.code == REFUSED
-    assert "nowhere" in answer.err
+    (line,) = answer.err.splitlines()
+    assert "`nowhere` cannot be found; there are message_events" in line
+
+
+@pytest.mark.long
+def test_sql_runs_nothing_but_queries(cli, lived, tmp_path):
+    """What writes is wrong use, and is not run."""
+    answer = cli("sql", f"INSERT OVERWRITE DIRECTORY '{tmp_path / 'x'}' USING parquet SELECT 1")
+    assert answer.code == USAGE
+    assert "this is no query, and was not run" in answer.err
+    assert not (tmp_path / "x").exists()
 
 
 def test_tables_are_written_for_other_programs(cli, lived, tmp_path):

@@ -64,6 +64,24 @@ def test_an_archive_is_asked_without_a_broker(cli, archived):
     assert (place["came"], place["went"], place["after"]) == (3, 1, 2)
 
 
+def test_sql_tells_columns_of_one_name_apart(cli, archived):
+    """As a table both are there; JSON cannot have both, and says so."""
+    given = ("--archive", archived["directory"], "--bootstrap", NOBODY)
+    query = "SELECT 1 AS x, 2 AS x, array(double('NaN')) AS y"
+    assert cli("sql", query, *given).lines == ["X\tX\tY", '1\t2\t["NaN"]']
+    answer = cli("sql", query, *given, "--json")
+    assert answer.code == REFUSED
+    assert "name them apart with AS" in answer.error["message"]
+
+
+def test_a_query_that_cannot_be_worked_out_is_told_in_one_line(cli, archived):
+    """Found out while it runs, without a word of Java."""
+    answer = cli("sql", "SELECT 1/0", "--archive", archived["directory"], "--bootstrap", NOBODY)
+    assert answer.code == REFUSED
+    (line,) = answer.err.splitlines()
+    assert line.startswith("error: the query cannot be answered (line 1, position 8): Division by")
+
+
 def test_the_life_of_a_message_is_traced_in_an_archive(cli, archived, tmp_path):
     """As far as the archive goes, though nothing listens there; a page of it, too."""
     given = ("--archive", archived["directory"], "--bootstrap", NOBODY)
@@ -128,13 +146,18 @@ def test_an_archive_has_states_of_its_own(cli, archived):
 
 
 def test_tables_grow_as_delta_tables(cli, archived, tmp_path):
-    """Written twice, each row is there once; in a process of its own, whose Spark knows Delta."""
+    """Written twice, each row is there once; in a process of its own, whose Spark knows Delta.
+
+    The first run is as if it was killed before it could note two tables.
+    """
     tables = tmp_path / "tables"
     written = [sys.executable, "-m", "ledgermq.cli.main", "tables", "write", tables]
     given = ["--archive", archived["directory"], "--format", "delta", "--bootstrap", NOBODY]
-    for said in ("1 stretch more", "which had all"):
+    for said in ("1 stretch more", "message_events, messages lacked what others had"):
         ended = subprocess.run([*written, *given], capture_output=True, text=True, check=True)
         assert said in ended.stdout
+        for name in ("message_events", "messages"):
+            (tables / name / "_written-delta" / "QM1.json").unlink()
     log = sorted((tables / "message_events" / "_delta_log").glob("*.json"))
     actions = [json.loads(line) for one in log for line in one.read_text().splitlines()]
     rows = sum(json.loads(one["add"]["stats"])["numRecords"] for one in actions if "add" in one)

@@ -51,3 +51,11 @@ def test_what_lies_outside_the_log_is_refused(moment, told):
 def test_no_moment_means_the_end():
     """The last record that the log has now."""
     assert resolve_at("nobody:1", LOG, None) == 19
+
+
+def test_an_empty_log_has_an_end_and_no_moments():
+    """Whoever asks for none gets the state before the first record; any other is refused."""
+    empty = PartitionRange(topic="t.operations", partition=0, start=0, end=0)
+    assert resolve_at("nobody:1", empty, None) == -1
+    with pytest.raises(PositionOutOfRangeError, match="holds no records: no moment lies on it"):
+        resolve_at("nobody:1", empty, 0)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,9 +13,10 @@ from ledgermq.cli.options.moments import MOMENT, at_option
 from ledgermq.cli.options.spark import archive_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of
-from ledgermq.errors import LedgerMQError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from ledgermq_spark.tables.changes import PlaceChanges
 
 ROWS_MAX_DEFAULT = 1_000
@@ -29,12 +29,6 @@ CHANGES_COLUMNS: Final = (
     Column(key="events", heading="WHAT HAPPENED"),
     Column(key="operations", heading="THROUGH"),
 )
-
-
-class QueryInvalidError(LedgerMQError, ValueError):
-    """The text is no query over the tables."""
-
-    code = "query-invalid"
 
 
 @click.command()
@@ -55,41 +49,27 @@ def sql(
     """Answer QUERY, a SELECT over the tables of what happened (docs/tables.md).
 
     Tables are message_events, operations, outcomes, messages, deliveries, units_of_work, sessions,
-    groups, subscriptions and queue_depth.
+    groups, subscriptions and queue_depth. What does anything but answer is not run.
     """
-    from pyspark.errors import AnalysisException, ParseException
+    from ledgermq_spark.archive.archived import facts_of_nothing
+    from ledgermq_spark.tables.asking import answer_query, check_query
 
-    from ledgermq_spark.tables.all_tables import TABLES
+    def check(spark: SparkSession) -> None:
+        check_query(query, facts_of_nothing(spark), apart=output.as_json)
 
-    with facts_at(target, output, "sql", at, archive) as facts:
-        for name, text in TABLES.items():
-            facts.query(text).createOrReplaceTempView(name)
-        try:
-            answer = facts.spark.sql(query)
-        except (AnalysisException, ParseException) as problem:
-            told = str(problem).partition("== SQL")[0].partition(";\n")[0].strip()
-            raise QueryInvalidError(f"the query cannot be answered: {told}") from None
-        columns = [Column(key=name, heading=name.upper(), whole=True) for name in answer.columns]
-        found = answer.limit(limit + 1).collect()
-    output.table(columns, list(_plain(row.asDict(recursive=True) for row in found[:limit])))
-    if len(found) > limit:
+    with facts_at(target, output, "sql", at, archive, check) as facts:
+        answer = answer_query(query, facts, limit)
+    # Several columns may have one name.
+    numbers = [str(number) for number in range(len(answer.columns))]
+    columns = [
+        Column(key=number, heading=name.upper(), whole=True)
+        for number, name in zip(numbers, answer.columns, strict=True)
+    ]
+    rows = [dict(zip(numbers, row, strict=True)) for row in answer.rows]
+    document = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+    output.table(columns, rows, document=document)
+    if answer.has_more:
         output.remark(f"there are more than these {limit:,} rows; ask for more with --limit")
-
-
-def _plain(rows: Iterator[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Rows of values that can be printed: times in ISO 8601, bytes in hexadecimal."""
-    for row in rows:
-        yield {name: _shown(value) for name, value in row.items()}
-
-
-def _shown(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=UTC).isoformat()
-    if isinstance(value, bytes | bytearray):
-        return value.hex()
-    if isinstance(value, date) or not isinstance(value, str | int | float | bool | None):
-        return str(value)
-    return value
 
 
 @click.group()
@@ -121,7 +101,7 @@ def write(
     """Write all tables (docs/tables.md) below DIRECTORY.
 
     With --archive what came since the last time is added, by queue manager and day; without, all
-    are written as Parquet in place of those there.
+    are written as Parquet in place of those there. A directory is for one of these ways.
     """
     if archive is not None:
         if at is not None:
@@ -131,8 +111,9 @@ def write(
     if table_format != "parquet":
         raise click.UsageError("Delta Lake tables are written from an archive: give --archive")
     from ledgermq_spark.tables.all_tables import TABLES
-    from ledgermq_spark.tables.writing import write_tables
+    from ledgermq_spark.tables.writing import check_whole, write_tables
 
+    check_whole(directory)
     with facts_at(target, output, "tables", at, None) as facts:
         write_tables(facts, directory)
     output.done(
@@ -145,19 +126,23 @@ def _add_new(
     target: Target, output: Output, archive: Path, directory: Path, table_format: str
 ) -> None:
     from ledgermq_spark.archive.log_archive import LogArchive
-    from ledgermq_spark.archive.written_tables import write_new
+    from ledgermq_spark.archive.written_tables import check_grown, write_new
     from ledgermq_spark.tables.all_tables import TABLES
 
     name = target.queue_manager
     operations = LogArchive(archive, name).there()[-1].last + 1
+    check_grown(directory, table_format)
     with archive_job(output, "tables", operations, delta=table_format == "delta") as job:
-        added = write_new(archive, name, directory, table_format=table_format, **job)
+        written = write_new(archive, name, directory, table_format=table_format, **job)
     text = f"{len(TABLES)} tables are in {directory}"
-    if added:
-        text += f", with {count_of(added, 'stretch', 'stretches')} more of {name}"
-    else:
+    if written.stretches:
+        text += f", with {count_of(written.stretches, 'stretch', 'stretches')} more of {name}"
+    if written.mended:
+        text += f"; {', '.join(written.mended)} lacked what others had, and have it now"
+    if not written.stretches and not written.mended:
         text += f", which had all of {name} that is in {archive}"
-    output.done(text, {"directory": str(directory), "tables": list(TABLES), "stretches": added})
+    told = {"directory": str(directory), "tables": list(TABLES)}
+    output.done(text, {**told, "stretches": written.stretches, "mended": written.mended})
 
 
 @click.command()

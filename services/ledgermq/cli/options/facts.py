@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,8 @@ from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing.output import Output
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from ledgermq_spark.laws.law import Facts
 
 archive_option = click.option(
@@ -42,9 +44,16 @@ def moment_position(target: Target, moment: Any, archive: Path | None) -> int:
 
 @contextlib.contextmanager
 def facts_at(
-    target: Target, output: Output, title: str, at: Any, archive: Path | None
+    target: Target,
+    output: Output,
+    title: str,
+    at: Any,
+    archive: Path | None,
+    first: Callable[[SparkSession], None] = lambda _: None,
 ) -> Iterator[Facts]:
     """What tables are asked of, up to a moment; Spark runs until the end of the block.
+
+    What is `first` is done as soon as Spark runs, before the log is read.
 
     Raises what `spark_job` raises, and:
         ArchiveMissingError: There is nothing of the queue manager in the archive.
@@ -59,8 +68,10 @@ def facts_at(
         target.check_broker()
         position = position_at(target, at)
         with spark_job(target, output, title) as job:
+            first(job["spark"])
             yield run_tables(at=position, **job)
         return
     operations = LogArchive(archive, target.queue_manager).there()[-1].last + 1
     with archive_job(output, title, operations) as job:
+        first(job["spark"])
         yield archived_facts(archive, target.queue_manager, at, **job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import sys
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 Stages = Callable[[str, int, int], None]
 
 TAIL_LINES = 15
+# They write what went wrong on standard error, with all of Java's frames; our errors say it.
+TALKATIVE = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 BRIEF_OPERATIONS_MAX = 50_000
 
 
@@ -51,19 +54,24 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
     Raises:
         JavaMissingError: There is no Java.
         JavaTooOldError: There is one, but it is too old.
-        SparkFailedError: Spark did not start, or a job failed; the text ends with its log's tail.
+        SparkFailedError: Spark did not start, and the text ends with its log's tail; or a job
+            failed.
     """
+    from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
     from ledgermq.embedded.java import find_java
     from ledgermq_spark.log.session import spark_session
 
     find_java()
+    for name in TALKATIVE:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     brief = operations <= BRIEF_OPERATIONS_MAX
     # A program that has a session of its own keeps it.
     borrowed = SparkSession.getActiveSession() is not None
     with tempfile.TemporaryDirectory(prefix="ledgermq-spark-") as scratch:
         log = Path(scratch) / "spark.log"
+        session: SparkSession | None = None
         try:
             with _output_to(log):
                 session = spark_session(
@@ -80,10 +88,11 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
             if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
                 raise
             kept = _keep(log)
-            raise SparkFailedError(
-                f"Spark failed: {_reason(error)}. Its log is {kept}; it ends with:\n"
-                + "\n".join(kept.read_text(errors="replace").splitlines()[-TAIL_LINES:])
-            ) from error
+            text = f"Spark failed: {_reason(error)}. Its log is {kept}"
+            if session is None:
+                tail = kept.read_text(errors="replace").splitlines()[-TAIL_LINES:]
+                text = "\n".join([f"{text}; it ends with:", *tail])
+            raise SparkFailedError(text) from error
 
 
 @contextlib.contextmanager
@@ -177,14 +186,31 @@ def _output_to(log: Path) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """What Spark says went wrong, and the last word of a Python worker if it was one."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """What Spark says went wrong first of all, the last word of a Python worker if it was one."""
+    text = str(error)
+    if "Traceback" not in text:
+        text = _root(error) or text
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
-    if "Traceback" not in str(error):
+    if "Traceback" not in text:
         return lines[0].rstrip(".")
     said = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)]
     return (said or lines)[-1].rstrip(".")
+
+
+def _root(error: Exception) -> str | None:
+    """What the error in Java says that led to this one, if Java still answers."""
+    from py4j.protocol import Py4JError
+
+    said = None
+    # An error of Java as it came, or as Spark made one of Python of it.
+    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    with contextlib.suppress(Py4JError, OSError):
+        while cause is not None:
+            said = cause.getMessage() or said
+            cause = cause.getCause()
+    return said
 
 
 def _keep(log: Path) -> Path:

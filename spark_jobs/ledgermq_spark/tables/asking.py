@@ -1,0 +1,207 @@
+"""Answers queries of people over the tables, and nothing but queries: nothing is written or set."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date
+from typing import TYPE_CHECKING, Any, Final
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import ParseException, PySparkException, PySparkNotImplementedError
+from pyspark.sql import types as t
+
+from ledgermq.errors import LedgerMQError
+from ledgermq_spark.tables.all_tables import TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ledgermq_spark.laws.law import Facts
+
+# Statements that only tell what there is, by the class that Spark parses each to.
+HARMLESS: Final = (
+    *("ShowTables", "ShowColumns", "ShowFunctions", "ExplainCommand", "DescribeRelation"),
+    *("DescribeColumn", "DescribeQueryCommand", "DescribeFunction"),
+)
+# Classes of SQLSTATE that are the fault of a query: too many rows, values, syntax and names, what
+# Spark cannot do, what the query raises itself.
+FAULTS: Final = ("21", "22", "42", "0A", "P0")
+UNKNOWN_TABLE: Final = "TABLE_OR_VIEW_NOT_FOUND"
+# What Spark's errors say besides: their class, their SQLSTATE, settings that nobody can set here.
+BESIDES: Final = re.compile(
+    r"^\[[\w.]+\] | SQLSTATE: \w+| If necessary set .* to bypass this error\."
+)
+PLACE: Final = re.compile(r"line (\d+),? pos(?:ition)? (\d+)")
+
+
+class QueryInvalidError(LedgerMQError, ValueError):
+    """The text is no query over the tables, or its answer cannot be worked out."""
+
+    code = "query-invalid"
+
+
+class NoQueryError(QueryInvalidError):
+    """The text is a statement that does something: it was not run."""
+
+    code = "no-query"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The first rows of an answer, with values that can be printed, and whether there are more."""
+
+    columns: list[str]
+    rows: list[list[Any]]
+    has_more: bool
+
+
+def check_query(text: str, nothing: Facts, *, apart: bool = False) -> None:
+    """See that a text is a query over tables, by the facts of a log without a record.
+
+    Args:
+        text: The query.
+        nothing: Such facts, by which names and types are looked up before anything is read.
+        apart: Whether each column must have a name of its own.
+
+    Raises:
+        NoQueryError: It does anything besides answering.
+        QueryInvalidError: It cannot be understood, or names what is not there.
+    """
+    _refuse_statements(nothing.spark, text)
+    columns = _asked(text, nothing).columns
+    if apart and (twice := sorted({one for one in columns if columns.count(one) > 1})):
+        raise QueryInvalidError(
+            f"several columns are called {', '.join(twice)}: name them apart with AS"
+        )
+
+
+def answer_query(text: str, facts: Facts, rows_max: int) -> Answer:
+    """The answer to a query that was checked, so many rows of it at most.
+
+    Raises:
+        QueryInvalidError: It cannot be worked out, as where it divides by zero.
+    """
+    frame = _asked(text, facts)
+    with _told():
+        found = frame.limit(rows_max + 1).collect()
+    kinds = [one.dataType for one in frame.schema.fields]
+    return Answer(
+        columns=frame.columns,
+        rows=[list(map(_plain, row, kinds)) for row in found[:rows_max]],
+        has_more=len(found) > rows_max,
+    )
+
+
+def _asked(text: str, facts: Facts) -> DataFrame:
+    words = text.lower()
+    # Others are not even worked out, unless names are put together or all are asked for.
+    all_of_them = "identifier" in words or "show" in words
+    for name, query in TABLES.items():
+        if name in words or all_of_them:
+            facts.query(query).createOrReplaceTempView(name)
+    with _told():
+        return facts.spark.sql(text)
+
+
+def _refuse_statements(spark: SparkSession, text: str) -> None:
+    """Raises NoQueryError unless Spark's own parser takes the text for a query."""
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    refused = NoQueryError(
+        "this is no query, and was not run: `ledgermq sql` takes SELECT, WITH and VALUES, and "
+        f"DESCRIBE, SHOW and EXPLAIN; tables are {', '.join(TABLES)}"
+    )
+    try:
+        # Nothing but queries is in this part of the grammar; a semicolon is not, either.
+        query = parser.parseQuery(text.strip().removesuffix(";"))
+    except ParseException:
+        with _told():
+            try:
+                statement = parser.parsePlan(text)
+            except ParseException:
+                raise
+            except Py4JError:
+                raise refused from None
+        if statement.getClass().getSimpleName() not in HARMLESS:
+            raise refused from None
+        return
+    if "ScriptTransformation" in _parts(query):
+        raise NoQueryError("SELECT TRANSFORM runs a program: `ledgermq sql` runs none")
+
+
+def _parts(plan: Any) -> Iterator[str]:
+    """The classes of a parsed query and of all in it."""
+    yield plan.getClass().getSimpleName()
+    for group in (plan.children(), plan.innerChildren()):
+        for number in range(group.size()):
+            yield from _parts(group.apply(number))
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What Spark says against a query becomes a sentence, without a word of Java."""
+    try:
+        yield
+    except PySparkNotImplementedError:
+        raise QueryInvalidError(
+            "the answer has values that cannot be shown, as intervals of months and days are: "
+            "cast them to STRING"
+        ) from None
+    except (PySparkException, Py4JJavaError) as problem:
+        fault = _fault(problem)
+        if fault is None:
+            raise
+        raise QueryInvalidError(f"the query cannot be answered{fault}") from None
+
+
+def _fault(problem: Any) -> str | None:
+    """What is wrong with a query, and where; None: it is not the query that is wrong."""
+    # As Spark made an error of Python of it, or as it came from Java.
+    error: Any = getattr(problem, "_origin", None) or getattr(problem, "java_exception", None)
+    try:
+        state, condition = error.getSqlState(), error.getCondition()
+    except (AttributeError, Py4JError):
+        return None
+    if not (state or "").startswith(FAULTS):
+        return None
+    said = error.getMessage().strip()
+    text = BESIDES.sub("", said.partition("\n")[0]).strip()
+    if condition == UNKNOWN_TABLE:
+        text = f"{text.partition('. ')[0]}; there are {', '.join(TABLES)}"
+    place = PLACE.search(said)
+    return f" (line {place[1]}, position {place[2]}): {text}" if place else f": {text}"
+
+
+def _plain(value: Any, kind: t.DataType) -> Any:
+    """A value as JSON can have it.
+
+    Times become ISO 8601, bytes hexadecimal, what is no number text: `NaN`, `Infinity`.
+    """
+    if value is None:
+        return None
+    if isinstance(kind, t.ArrayType):
+        return [_plain(one, kind.elementType) for one in value]
+    if isinstance(kind, t.MapType):
+        return {
+            str(_plain(key, kind.keyType)): _plain(one, kind.valueType)
+            for key, one in value.items()
+        }
+    if isinstance(kind, t.StructType):
+        values = [
+            _plain(one, field.dataType) for one, field in zip(value, kind.fields, strict=True)
+        ]
+        has_names = len(set(kind.names)) == len(kind.names)
+        return dict(zip(kind.names, values, strict=True)) if has_names else values
+    if isinstance(kind, t.TimestampType):
+        # Spark gives it in the time zone of this machine.
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value if isinstance(value, str | int | float) else str(value)

@@ -1,0 +1,42 @@
+"""Why Spark failed is said by the error that came first, without frames of Java."""
+
+import pytest
+
+from ledgermq.cli.options.spark import SparkFailedError, quiet_spark
+from ledgermq_spark.log import session
+
+
+class JavaError:
+    """An error in Java, as Python sees it."""
+
+    def __init__(self, message, cause=None):
+        self.getMessage = lambda: message
+        self.getCause = lambda: cause
+
+
+class FailedJobError(Exception):
+    """Stands for what py4j raises."""
+
+    __module__ = "py4j.protocol"
+
+    def __init__(self):
+        super().__init__("An error occurred while calling o672.parquet.\n\tat org.apache.spark")
+        full = JavaError("No space left on device\n\tat java.base/sun.nio")
+        self.java_exception = JavaError("Job aborted", JavaError(None, full))
+
+
+class Session:
+    """Stands for a Spark session."""
+
+    def stop(self):
+        """It ends."""
+
+
+def test_the_reason_is_that_of_the_first_error(monkeypatch):
+    """One line: what Java says besides is in the log, whose place is told."""
+    monkeypatch.setattr(session, "spark_session", lambda **_: Session())
+    with pytest.raises(SparkFailedError) as told, quiet_spark(1):
+        raise FailedJobError
+    reason, _, log = str(told.value).partition(". Its log is ")
+    assert reason == "Spark failed: No space left on device"
+    assert log.endswith(".log")
