@@ -36,11 +36,23 @@ PROBE_SECONDS_MAX: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    bootstrap: str
+    """A log and a queue manager; `broker` is the address, or why it is not known."""
+
+    broker: str | BrokerUnavailableError
     queue_manager: str
     topic_prefix: str
     timeout_seconds: float
     data_directory: Path = DATA_DIRECTORY_DEFAULT
+
+    @property
+    def bootstrap(self) -> str:
+        """The broker's address; raises BrokerUnavailableError if it is not known.
+
+        Asked only by what needs a broker: an archive is read without one.
+        """
+        if isinstance(self.broker, str):
+            return self.broker
+        raise self.broker
 
     @property
     def topics(self) -> Topics:
@@ -266,8 +278,12 @@ def target_options(
         with contextlib.ExitStack() as stack:
             if starts_broker and not bootstrap:
                 bootstrap = stack.enter_context(_broker_on(data_directory))
-            address = bootstrap or _running_on(data_directory) or BOOTSTRAP_DEFAULT
-            target = Target(bootstrap=address, data_directory=data_directory, **named)
+            broker: str | BrokerUnavailableError
+            try:
+                broker = bootstrap or _running_on(data_directory) or BOOTSTRAP_DEFAULT
+            except BrokerUnavailableError as error:
+                broker = error
+            target = Target(broker=broker, data_directory=data_directory, **named)
             return command(target=target, output=Output(as_json=as_json), **given)
 
     return _target_options(with_target)
