@@ -107,6 +107,7 @@ def test_a_stretch_is_put_again_once_by_each_replay(run, installation, connectio
     document = looked.document
     assert (document["messages"], document["replayed"], document["dry_run"]) == (7, 0, True)
     assert [one["message_id"] for one in document["first"]] == ids
+    assert document["into_exists"] is False
     asked = run("replay", "--from", 0, "--to", last, "--into", "queue:again")
     assert (asked.code, "this would put 7 messages to queue:again again" in asked.err) == (2, True)
     assert "again" not in [one.name for one in connection.admin.list_queues()]
@@ -186,7 +187,11 @@ def test_a_replay_stops_at_what_cannot_be_put_and_goes_on_there(
     told = run("replay", "--from", 0, "--to", last, "--into", "narrow", "--yes")
     assert (told.code, garbage in told.err) == (OK, True)
 
+    looked = run("replay", "--from", 0, "--to", last, "--into", "nowhere", "--dry-run")
+    assert "queue:nowhere is not there yet: the first copy creates it" in looked.err
     connection.admin.alter_queue_manager(automatic_creation=False)
+    looked = run("replay", "--from", 0, "--to", last, "--into", "nowhere", "--dry-run")
+    assert "automatic creation is off, so nothing would be put" in looked.err
     unknown = replay(run, 0, last, "nowhere")
     assert (unknown.code, unknown.error["code"]) == (REFUSED, "replay-stopped")
     assert ids[0] in unknown.error["message"]

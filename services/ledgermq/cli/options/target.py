@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -245,6 +245,15 @@ def _running_on(directory: Path) -> str | None:
     return found
 
 
+def _refuse_other_logs(queue_manager: str, given: Iterable[Any]) -> None:
+    """Raises UsageError if what a command was given has a position on another log (`QM2@10`)."""
+    for value in given:
+        if not getattr(value, "is_of", lambda _: True)(queue_manager):
+            from ledgermq_spark.log.positions import other_log
+
+            raise click.UsageError(other_log(value, queue_manager))
+
+
 @contextlib.contextmanager
 def _broker_on(directory: Path) -> Iterator[str | None]:
     """The address of what runs on a directory; if nothing does, its broker runs meanwhile.
@@ -275,6 +284,7 @@ def target_options(
     ) -> Any:
         names = ("queue_manager", "topic_prefix", "timeout_seconds")
         named = {name: given.pop(name) for name in names}
+        _refuse_other_logs(named["queue_manager"], given.values())
         with contextlib.ExitStack() as stack:
             if starts_broker and not bootstrap:
                 bootstrap = stack.enter_context(_broker_on(data_directory))
