@@ -75,6 +75,7 @@ def html_report(report: AuditReport) -> str:
         _over_time(report),
         *what_became(report),
         _refusals(report),
+        _by_hand(report.by_hand),
         _corrections(report.corrections),
         _seconds(report.seconds),
     ]
@@ -315,6 +316,33 @@ def _refusals(report: AuditReport) -> str:
     each = table(head, rows, summary=f"The first {len(rows)}")
     note = "Refusals are no anomalies: every fold refuses the same entries for the same reasons."
     return section("Refused operations and records", counts + each, note)
+
+
+def _by_hand(done: list[dict[str, Any]]) -> str:
+    rows = [
+        [
+            str(one["position"]),
+            escape(one["done"]),
+            "" if one["messages"] is None else number(one["messages"]),
+            _handled(one),
+            escape(one["target"] or ""),
+            escape(one["actor"]),
+            escape(one["reason"]),
+        ]
+        for one in done
+    ]
+    head = ["Position", "Done", "Messages", "Of", "To", "Asked for by", "Reason"]
+    note = "In the totals, what was purged or deleted by hand is <i>removed</i>."
+    return section("Done by hand", table(head, rows, frozenset({2})), note)
+
+
+def _handled(one: dict[str, Any]) -> str:
+    """Whose messages, or whose unit of work, something was done to by hand."""
+    if one["session"] is not None:
+        return f"session {one['session']}"
+    place = " ".join(filter(None, (one["source"], one["subscription"])))
+    chosen = f"<br><code>{escape(one['selector'])}</code>" if one["selector"] else ""
+    return escape(place) + chosen
 
 
 def _corrections(corrections: list[dict[str, Any]]) -> str:

@@ -165,6 +165,10 @@ def hostile_report():
         refusals={"no-such": 1},
         refused_records=[{"position": 1, "session": 1, "reason": "no-such", "detail": HOSTILE}],
         corrections=[correction | {"position": 4, "sequence": 0}],
+        by_hand=[
+            dict.fromkeys(("done", "source", "subscription", "selector", "target"), HOSTILE)
+            | {"actor": HOSTILE, "reason": HOSTILE, "messages": 1, "session": None, "position": 5}
+        ],
         slowest_settlements=[
             settlement_of(destination=HOSTILE, subscription=HOSTILE, message_id=HOSTILE)
         ],
