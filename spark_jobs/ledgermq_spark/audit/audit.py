@@ -28,6 +28,7 @@ from ledgermq_spark.audit.naming import name_messages
 from ledgermq_spark.audit.relocations import altered_copies
 from ledgermq_spark.audit.states import compare_live, compare_messages
 from ledgermq_spark.laws.all_laws import LAWS
+from ledgermq_spark.pages.page import counted
 from ledgermq_spark.tables.totals import totals_of
 from ledgermq_spark.tables.traffic import (
     Points,
@@ -247,14 +248,15 @@ def _stuck_notes(stuck: list[dict[str, Any]]) -> list[str]:
     if not stuck:
         return []
     oldest = sum(1 for one in stuck if one["oldest"])
-    told = f"{len(stuck)} groups with messages that wait are not complete"
-    return [f"{told}, {oldest} of them the oldest in their queues"]
+    told = f"groups that are not complete while messages of them wait: {len(stuck)}"
+    return [f"{told}; of these the oldest in their queues: {oldest}"]
 
 
 def _stall_notes(stalls: list[dict[str, Any]]) -> list[str]:
     if not stalls:
         return []
-    return [f"in {len(stalls)} queues or subscriptions messages wait for long that nobody gets"]
+    told = "queues and subscriptions where messages wait for long that nobody gets"
+    return [f"{told}: {len(stalls)}"]
 
 
 def _compared(subject: Subject, found: Differences, totals: list[dict[str, Any]]) -> dict[str, int]:
@@ -342,13 +344,13 @@ def _unproven(found: Differences) -> list[str]:
     told = []
     if found.totals.get("expired"):
         told.append(
-            f"{found.totals['expired']} outcomes have expired from the lanes: what they said "
-            "cannot be compared"
+            f"expired from the lanes: {counted(found.totals['expired'], 'outcomes')}; what they "
+            "said cannot be compared"
         )
     if found.totals.get("unanswered"):
         told.append(
-            f"{found.totals['unanswered']} outcomes at the end of the log are not on the lanes "
-            "yet: no worker runs, or it is behind"
+            f"not on the lanes yet, at the end of the log: "
+            f"{counted(found.totals['unanswered'], 'outcomes')}; no worker runs, or it is behind"
         )
     return told
 

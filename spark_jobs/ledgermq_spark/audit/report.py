@@ -15,6 +15,7 @@ from ledgermq_spark.audit.report_totals import what_became
 from ledgermq_spark.pages.chart import chart, lasted, line_class
 from ledgermq_spark.pages.page import (
     clock_time,
+    counted,
     listed,
     moment,
     number,
@@ -86,7 +87,7 @@ def _banner(report: AuditReport) -> str:
     where = f"{escape(report.queue_manager)}@{report.position}"
     counts = ", ".join(f"{total} {escape(kind)}" for kind, total in report.counts.items())
     follows = (
-        f" A further {number(report.consequences)} findings follow from these."
+        f" What follows from these: {counted(report.consequences, 'further findings')}."
         if report.consequences
         else ""
     )
@@ -136,8 +137,8 @@ def _evidence(queue_manager: str, one: Evidence) -> list[str]:
 def _proven(report: AuditReport) -> str:
     """How far the proof reaches, what was compared, the laws, and what is open."""
     cards = "".join(
-        f'<div class="card"><b>{number(total)}</b><span>{escape(what)}</span></div>'
-        for what, total in report.compared.items()
+        f'<div class="card"><b>{total}</b><span>{escape(what)}</span></div>'
+        for total, what in _compared(report)
     )
     parts = [f'<div class="cards">{cards}</div>' if cards else "", _laws(report)]
     if report.digest:
@@ -160,6 +161,14 @@ def _proven(report: AuditReport) -> str:
         )
     title = "What was examined" if report.verdict == "anomalies" else "What was proven"
     return section(title, "".join(parts), reach)
+
+
+def _compared(report: AuditReport) -> list[tuple[str, str]]:
+    """How many of what were compared, and how many queues and topics have nothing to compare."""
+    texts = [counted(total, what) for what, total in report.compared.items()]
+    if report.never_used:
+        texts.append(f"{len(report.never_used):,} never used")
+    return [(total, what) for total, _, what in (text.partition(" ") for text in texts)]
 
 
 def _laws(report: AuditReport) -> str:
@@ -249,7 +258,7 @@ def _chooser(report: AuditReport) -> str:
         [*head, "Redeliveries"],
         rows,
         frozenset({1, 2, 3, 4}),
-        summary=f"Figures of {len(rows):,} queues and topics, and what is charted",
+        summary=f"Figures of each queue and topic ({len(rows):,}), and what is charted",
     )
 
 

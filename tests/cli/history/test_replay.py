@@ -177,7 +177,7 @@ def test_a_replay_stops_at_what_cannot_be_put_and_goes_on_there(
     stopped = replay(run, 0, last, "narrow")
     assert (stopped.code, stopped.error["code"]) == (REFUSED, "replay-stopped")
     assert f"message {ids[1]} of queue:orders, put at QM1@" in stopped.error["message"]
-    assert "1 messages were put before" in stopped.error["message"]
+    assert "messages that were put before that: 1;" in stopped.error["message"]
     assert originals(connection, "narrow") == ids[:1]
     connection.admin.alter_queue("narrow", message_bytes_max=100_000)
     done = replay(run, 0, last, "narrow").document

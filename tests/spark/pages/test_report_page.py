@@ -179,6 +179,14 @@ def hostile_report():
     )
 
 
+def test_one_of_a_kind_is_told_as_one():
+    """And what was never used stands beside what was compared."""
+    idle = {"kind": "queue", "store": 5, "destination": "queue:idle", "made_at": 5}
+    page = html_report(report_of(compared={"queues": 1, "deliveries": 1}, never_used=[idle]))
+    for number, what in (("1", "queue"), ("1", "delivery"), ("1", "never used")):
+        assert f"<b>{number}</b><span>{what}</span>" in page
+
+
 def test_what_users_name_is_text_on_the_page():
     """Names, ids, selectors and reasons bring no element, no attribute and no code."""
     page = Page(html_report(hostile_report()))
