@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
+from ledgermq.cli.commands.restore import _told
 from ledgermq.cli.options.running import announce
 from ledgermq.cli.printing.exits import OK, REFUSED, UNREACHABLE, USAGE
 from ledgermq.processor.checkpoints.digests import chunk_digest
@@ -185,6 +186,15 @@ def test_a_wrong_checkpoint_is_told_and_taken_away(worked, restore, spark):
     assert positions(worked) == [right]
     assert done.document["digest"] == rebuilt_digest(worked, spark, right)
     check_start(worked, right)
+
+
+def test_a_dry_run_does_not_write_what_stands_there():
+    """What is judged right stays; what is wrong would be written over."""
+    common = {"queue_manager": "QM1", "position": 7, "size_bytes": 1, "digest": "d"}
+    for retired, told in ((False, "stands already, and is right,"), (True, "would be written")):
+        found = [{"position": 7, "retired": retired}, {"position": 9, "retired": False}]
+        document = common | {"restored": False, "checkpoints": found}
+        assert _told(document).startswith(f"a checkpoint {told} at QM1@7: ")
 
 
 @pytest.mark.long
