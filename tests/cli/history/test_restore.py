@@ -51,7 +51,7 @@ def place(broker, tmp_path):
 
 @pytest.fixture
 def worked(place):
-    """A place whose worker made two checkpoints, and was stopped behind the second."""
+    """A place whose worker made two checkpoints, and a last one as it stopped, which is gone."""
     worker = place.worker("first", CHECKPOINT_SECONDS=3600)
     with place.connect() as connection:
         for bodies in (range(3), range(3, MESSAGES)):
@@ -63,6 +63,7 @@ def worked(place):
         with connection.session() as session:
             session.producer("queue:other").send("after the checkpoints")
     assert worker.stop() == 0
+    remove(place, f"/manifest/{positions(place)[-1]}")
     return place
 
 
