@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ledgermq_spark.audit.findings_table import write_findings
 from ledgermq_spark.audit.report_totals import what_became
 from ledgermq_spark.pages.chart import chart, lasted, line_class
 from ledgermq_spark.pages.page import (
@@ -54,11 +55,15 @@ MEANINGS = {
 
 
 def write_report(report: AuditReport, directory: Path) -> tuple[Path, Path]:
-    """Write `audit.html` and `audit.json` into a directory, made if missing; returns both paths."""
+    """Write `audit.html` and `audit.json` into a directory, made if missing; returns both paths.
+
+    What was found is added to the table `audit_findings` there, too.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     page, data = directory / "audit.html", directory / "audit.json"
     page.write_text(html_report(report), encoding="utf-8")
     data.write_text(json_report(report), encoding="utf-8")
+    write_findings(report, directory)
     return page, data
 
 

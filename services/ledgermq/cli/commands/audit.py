@@ -76,7 +76,7 @@ def _anchor(text: str) -> Any:
     "--report",
     "report_directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write audit.html and audit.json to this directory.",
+    help="Write audit.html, audit.json and the table audit_findings to this directory.",
 )
 @click.option(
     "--anchor",
