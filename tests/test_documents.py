@@ -15,6 +15,7 @@ from ledgermq.cli.main import _COMMANDS
 from ledgermq.cli.printing import exits
 from ledgermq.client.reasons import REASON_ERRORS
 from ledgermq.processor.metrics.families import COUNTER, FAMILIES
+from ledgermq.testing import MemoryBroker
 from support.checkout import ROOT
 from support.scripts.protocol_pages import PAGES
 
@@ -103,6 +104,20 @@ def test_every_job_that_can_be_submitted_is_told_with_options_it_has():
     of_spark = {"--master", "--archives", "--jars", "--conf", "--help"}
     shown = set(re.findall(r"(?<![\w-])(--[a-z][a-z-]*)", page)) - of_spark
     assert {one for one in shown if f'"{one}"' not in source} == set()
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_examples_of_the_readme_run(part, monkeypatch, capsys):
+    """Those that connect for a while; on a queue manager in memory, that of groups whole."""
+    broker = MemoryBroker()
+    monkeypatch.setattr(ledgermq, "connect", lambda _, **more: broker.connect(**more))
+    examples = re.findall(r"```python\n(.*?)```", text_of("README.md"), flags=re.S)
+    shown = [one for one in examples if "aio" not in one][part]
+    with broker.connect() as connection, connection.session() as session:
+        names = {"ledgermq": ledgermq, "session": session, "address": "", "secret": "s"}
+        exec(compile(shown, "README.md", "exec"), names)
+    if "receive_group" in shown:
+        assert capsys.readouterr().out == "1 header\n2 item\n3 total\n"
 
 
 def test_what_stands_beside_jms_exists():

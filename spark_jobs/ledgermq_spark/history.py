@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pyspark.errors import PythonException
+
 from ledgermq.wire.topics.address import parse_address
 from ledgermq_spark.archive.archived import archived_facts
 from ledgermq_spark.jobs.run import run_tables
+from ledgermq_spark.log.session import SparkUnavailableError
 from ledgermq_spark.tables.all_tables import TABLES
 from ledgermq_spark.tables.life import Life, lives_of
 
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
     from ledgermq_spark.laws.law import Facts
 
 LIVES_DEFAULT: Final = 20
+_LACKING: Final = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
 class History:
@@ -109,17 +115,29 @@ def read(
         QueueManagerUnknownError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
         FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
+        SparkUnavailableError: The session cannot read Kafka, or Spark's Python workers lack
+            LedgerMQ.
     """
     bootstrap, queue_manager = parse_address(address)
-    facts = run_tables(
-        bootstrap,
-        queue_manager,
-        at,
-        topic_prefix=topic_prefix,
-        spark=spark,
-        directory=directory,
-        tunes=False,
-    )
+    try:
+        facts = run_tables(
+            bootstrap,
+            queue_manager,
+            at,
+            topic_prefix=topic_prefix,
+            spark=spark,
+            directory=directory,
+            tunes=False,
+        )
+    except PythonException as problem:
+        lacking = _LACKING.search(str(problem))
+        if lacking is None:
+            raise
+        raise SparkUnavailableError(
+            f"Spark's Python workers run {spark.sparkContext.pythonExec}, which has no package "
+            f"{lacking[1]}: before the session starts, set PYSPARK_PYTHON to a Python that has "
+            f"ledgermq[spark]; on this machine {sys.executable} has"
+        ) from problem
     return History(facts, queue_manager)
 
 

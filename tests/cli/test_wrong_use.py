@@ -52,6 +52,25 @@ def test_a_data_directory_on_which_nothing_runs_is_named(plain, tmp_path):
     assert str(tmp_path / "idle") in answer.error["message"]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("archive", "list"),
+        ("archive", "prove"),
+        ("rebuild", "--archive"),
+        ("sql", "SELECT 1", "--archive"),
+        ("diff", "--from", "0", "--archive"),
+        ("trace", "0" * 32, "--archive"),
+        ("tables", "write", "tables", "--archive"),
+    ],
+    ids=" ".join,
+)
+def test_what_is_asked_of_an_archive_needs_nothing_that_runs(plain, tmp_path, command):
+    """Where a data directory is named and idle, it is the archive that is missed, no broker."""
+    answer = plain(*command, tmp_path / "none", "--data-dir", tmp_path / "idle", "--json")
+    assert answer.error["code"] == "archive-missing"
+
+
 @pytest.mark.kafka
 def test_an_unknown_queue_manager_is_refused_and_the_known_ones_are_named(cli):
     """A wrong name is answered with those there are."""
@@ -84,7 +103,10 @@ def test_topics_of_another_prefix_are_missed(cli):
         ("queue", "create", "q", "--unacknowledged-max", "-1"),
         ("put", "q", "x", "--priority", "10"),
         ("rebuild", "--at", "yesterday"),
+        ("rebuild", "--at", "QM2@10"),
+        ("diff", "--from", "0", "--to", "QM2@10", "--archive", "kept"),
         ("trace", "xyz"),
+        ("trace", "0" * 32, "--correlation-id", "x"),
         ("trace", "0" * 32, "--html", "no-such-directory/lives.html"),
         ("trace", "0" * 32, "--html", "."),
         ("tables", "write", "/proc/tables"),

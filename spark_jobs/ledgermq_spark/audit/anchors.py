@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.audit.evidence import Evidence
+from ledgermq_spark.pages.page import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -80,19 +81,21 @@ class ChainProof:
 
     def told(self) -> str:
         """One sentence for people."""
-        positions = f"chain of {self.position + 1 - self.start:,} positions"
+        positions = f"chain of {counted(self.position + 1 - self.start, 'positions')}"
         if self.start:
             positions += f" from {self.start} on"
         if not self.anchors:
             return f"{positions}: there is no anchor to compare it with"
         of = ", ".join(f"{count:,} {source}" for source, count in self.counts.items())
         if self.agreeing == self.anchors:
-            text = f"{positions} agrees with {self.anchors:,} anchors ({of})"
+            text = f"{positions} agrees with {counted(self.anchors, 'anchors')} ({of})"
             if self.proven_until < self.position:
                 text += f"; none lies above position {self.proven_until}"
             return text
         differing = self.anchors - self.agreeing
-        return f"{positions} differs from {differing:,} of {self.anchors:,} anchors ({of})"
+        return (
+            f"{positions} differs from {differing:,} of {counted(self.anchors, 'anchors')} ({of})"
+        )
 
 
 def parse_anchor(text: str) -> Anchor:

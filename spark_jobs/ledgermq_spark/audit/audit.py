@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
+from ledgermq_spark.audit.by_hand import done_by_hand
 from ledgermq_spark.audit.classify import Holders, Identity, classify, holder_of
 from ledgermq_spark.audit.compare import Differences, differences
 from ledgermq_spark.audit.conservation import check_counts, summary_of
@@ -27,6 +28,7 @@ from ledgermq_spark.audit.naming import name_messages
 from ledgermq_spark.audit.relocations import altered_copies
 from ledgermq_spark.audit.states import compare_live, compare_messages
 from ledgermq_spark.laws.all_laws import LAWS
+from ledgermq_spark.pages.page import counted
 from ledgermq_spark.tables.totals import totals_of
 from ledgermq_spark.tables.traffic import (
     Points,
@@ -91,6 +93,7 @@ class AuditReport:
 
     Times are microseconds since 1970 UTC. `consequences` counts findings that follow from the
     anomalies listed; `compared` says how many of what were compared; `notes` what was left out.
+    `corrections` and `by_hand` are what administrators did, and why (`by_hand.done_by_hand`).
     `chain_proof` says what anchors prove of the operations (`anchors.ChainProof`).
     `conservation` says what became of every put that was accepted (INF-19), in messages.
     `proven` says from which start to which position the proof reaches, and which laws were asked of
@@ -116,6 +119,7 @@ class AuditReport:
     corrections: list[dict[str, Any]]
     digest: str
     chain: str
+    by_hand: list[dict[str, Any]] = field(default_factory=list)
     chain_proof: dict[str, Any] = field(default_factory=dict)
     conservation: dict[str, Any] = field(default_factory=dict)
     proven: dict[str, Any] = field(default_factory=dict)
@@ -180,6 +184,7 @@ def audit(subject: Subject) -> AuditReport:
     verdict = "anomalies" if anomalies else "unproven" if unproven else "agrees"
     refusals, records = _refused(subject.expected)
     series = series_of(subject.facts, totals)
+    corrections, by_hand = done_by_hand(subject.facts)
     return AuditReport(
         queue_manager=subject.queue_manager,
         position=subject.position,
@@ -197,7 +202,8 @@ def audit(subject: Subject) -> AuditReport:
         ),
         refusals=refusals,
         refused_records=records,
-        corrections=_corrections(subject.facts),
+        corrections=corrections,
+        by_hand=by_hand,
         digest=subject.digest,
         chain=subject.chain.hex() if subject.position >= 0 else "",
         proven=proof_of(subject.position, laws=laws),
@@ -230,11 +236,6 @@ HOLDERS = """
 SELECT DISTINCT session, consumer, store FROM {moves}
 WHERE delivery > 0 AND kind = 'subscription'
 """
-CORRECTIONS = """
-SELECT replied_at AS position, target AS queue, number AS sequence, action, actor, why AS reason
-FROM {applied} WHERE kind = 'Correct' AND reply <> 'Refused'
-ORDER BY position
-"""
 
 
 def _holders(subject: Subject) -> Holders:
@@ -242,24 +243,20 @@ def _holders(subject: Subject) -> Holders:
     return {(row["session"], row["consumer"]): row["store"] for row in rows}
 
 
-def _corrections(facts: Facts) -> list[dict[str, Any]]:
-    """What administrators put right, by hand."""
-    return [row.asDict() for row in facts.query(CORRECTIONS).limit(LISTED_MAX).collect()]
-
-
 def _stuck_notes(stuck: list[dict[str, Any]]) -> list[str]:
     """What a report says of groups that are not complete beside its table of them."""
     if not stuck:
         return []
     oldest = sum(1 for one in stuck if one["oldest"])
-    told = f"{len(stuck)} groups with messages that wait are not complete"
-    return [f"{told}, {oldest} of them the oldest in their queues"]
+    told = f"groups that are not complete while messages of them wait: {len(stuck)}"
+    return [f"{told}; of these the oldest in their queues: {oldest}"]
 
 
 def _stall_notes(stalls: list[dict[str, Any]]) -> list[str]:
     if not stalls:
         return []
-    return [f"in {len(stalls)} queues or subscriptions messages wait for long that nobody gets"]
+    told = "queues and subscriptions where messages wait for long that nobody gets"
+    return [f"{told}: {len(stalls)}"]
 
 
 def _compared(subject: Subject, found: Differences, totals: list[dict[str, Any]]) -> dict[str, int]:
@@ -347,13 +344,13 @@ def _unproven(found: Differences) -> list[str]:
     told = []
     if found.totals.get("expired"):
         told.append(
-            f"{found.totals['expired']} outcomes have expired from the lanes: what they said "
-            "cannot be compared"
+            f"expired from the lanes: {counted(found.totals['expired'], 'outcomes')}; what they "
+            "said cannot be compared"
         )
     if found.totals.get("unanswered"):
         told.append(
-            f"{found.totals['unanswered']} outcomes at the end of the log are not on the lanes "
-            "yet: no worker runs, or it is behind"
+            f"not on the lanes yet, at the end of the log: "
+            f"{counted(found.totals['unanswered'], 'outcomes')}; no worker runs, or it is behind"
         )
     return told
 

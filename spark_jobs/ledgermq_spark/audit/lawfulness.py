@@ -18,6 +18,10 @@ SELECT DISTINCT store, sequence, destination, message_id
 FROM {{moves}} JOIN {{puts}} USING (queue_manager, put_position, put_index)
 WHERE struct(store, sequence) IN ({places})
 """
+# What was made at some positions.
+MADE = """
+SELECT DISTINCT store, destination, subscription FROM {{stores}} WHERE store IN ({stores})
+"""
 
 
 def breaches(facts: Facts, laws: tuple[Law, ...]) -> tuple[list[Evidence], list[dict[str, Any]]]:
@@ -47,6 +51,7 @@ def breaches(facts: Facts, laws: tuple[Law, ...]) -> tuple[list[Evidence], list[
         for one in facts.query(NUMBERED.format(places=listed)).collect():
             queue = one["destination"].removeprefix("queue:")
             known[one["store"], one["sequence"]] = (queue, hexadecimal(one["message_id"]))
+    made = _made(facts, {row["store"] for row in rows if row["sequence"] < 0 <= row["store"]})
     told = []
     for row in rows:
         queue, message_id = known.get((row["store"], row["sequence"]), ("", ""))
@@ -54,7 +59,7 @@ def breaches(facts: Facts, laws: tuple[Law, ...]) -> tuple[list[Evidence], list[
             Evidence(
                 kind=row["kind"],
                 source="laws",
-                summary=row["summary"],
+                summary=row["summary"] + (made.get(row["store"], "") if not queue else ""),
                 queue=queue,
                 message_id=message_id,
                 position=row["position"],
@@ -65,6 +70,18 @@ def breaches(facts: Facts, laws: tuple[Law, ...]) -> tuple[list[Evidence], list[
             )
         )
     return told, asked
+
+
+def _made(facts: Facts, stores: set[int]) -> dict[int, str]:
+    """Queues, topics and subscriptions in words, by the position at which each was made."""
+    if not stores:
+        return {}
+    text = MADE.format(stores=", ".join(map(str, sorted(stores))))
+    return {
+        one["store"]: f" ({' '.join(filter(None, (one['destination'], one['subscription'])))}, "
+        f"made at {one['store']})"
+        for one in facts.query(text).collect()
+    }
 
 
 def _frames_of(facts: Facts, law: Law) -> list[frozenset[str]]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ledgermq_spark.audit.evidence import MESSAGES_NAMED_MAX, Evidence, hexadecimal
+from ledgermq_spark.pages.page import counted
 
 if TYPE_CHECKING:
     from ledgermq_spark.laws.law import Facts
@@ -46,7 +47,7 @@ def _with_names(one: Evidence, messages: list[tuple[str, str]]) -> Evidence:
         return one
     named = messages[:MESSAGES_NAMED_MAX]
     more = len(messages) - len(named)
-    summary = one.summary + (f" (and {more} messages more)" if more > 0 else "")
+    summary = one.summary + (f" (and {counted(more, 'messages')} more)" if more > 0 else "")
     queue = one.queue or named[0][0]
     return replace(
         one, summary=summary, queue=queue, message_id=", ".join(message for _, message in named)

@@ -11,10 +11,12 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ledgermq_spark.audit.findings_table import write_findings
 from ledgermq_spark.audit.report_totals import what_became
 from ledgermq_spark.pages.chart import chart, lasted, line_class
 from ledgermq_spark.pages.page import (
     clock_time,
+    counted,
     listed,
     moment,
     number,
@@ -53,11 +55,15 @@ MEANINGS = {
 
 
 def write_report(report: AuditReport, directory: Path) -> tuple[Path, Path]:
-    """Write `audit.html` and `audit.json` into a directory, made if missing; returns both paths."""
+    """Write `audit.html` and `audit.json` into a directory, made if missing; returns both paths.
+
+    What was found is added to the table `audit_findings` there, too.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     page, data = directory / "audit.html", directory / "audit.json"
     page.write_text(html_report(report), encoding="utf-8")
     data.write_text(json_report(report), encoding="utf-8")
+    write_findings(report, directory)
     return page, data
 
 
@@ -75,6 +81,7 @@ def html_report(report: AuditReport) -> str:
         _over_time(report),
         *what_became(report),
         _refusals(report),
+        _by_hand(report.by_hand),
         _corrections(report.corrections),
         _seconds(report.seconds),
     ]
@@ -85,7 +92,7 @@ def _banner(report: AuditReport) -> str:
     where = f"{escape(report.queue_manager)}@{report.position}"
     counts = ", ".join(f"{total} {escape(kind)}" for kind, total in report.counts.items())
     follows = (
-        f" A further {number(report.consequences)} findings follow from these."
+        f" What follows from these: {counted(report.consequences, 'further findings')}."
         if report.consequences
         else ""
     )
@@ -135,8 +142,8 @@ def _evidence(queue_manager: str, one: Evidence) -> list[str]:
 def _proven(report: AuditReport) -> str:
     """How far the proof reaches, what was compared, the laws, and what is open."""
     cards = "".join(
-        f'<div class="card"><b>{number(total)}</b><span>{escape(what)}</span></div>'
-        for what, total in report.compared.items()
+        f'<div class="card"><b>{total}</b><span>{escape(what)}</span></div>'
+        for total, what in _compared(report)
     )
     parts = [f'<div class="cards">{cards}</div>' if cards else "", _laws(report)]
     if report.digest:
@@ -159,6 +166,14 @@ def _proven(report: AuditReport) -> str:
         )
     title = "What was examined" if report.verdict == "anomalies" else "What was proven"
     return section(title, "".join(parts), reach)
+
+
+def _compared(report: AuditReport) -> list[tuple[str, str]]:
+    """How many of what were compared, and how many queues and topics have nothing to compare."""
+    texts = [counted(total, what) for what, total in report.compared.items()]
+    if report.never_used:
+        texts.append(f"{len(report.never_used):,} never used")
+    return [(total, what) for total, _, what in (text.partition(" ") for text in texts)]
 
 
 def _laws(report: AuditReport) -> str:
@@ -248,7 +263,7 @@ def _chooser(report: AuditReport) -> str:
         [*head, "Redeliveries"],
         rows,
         frozenset({1, 2, 3, 4}),
-        summary=f"Figures of {len(rows):,} queues and topics, and what is charted",
+        summary=f"Figures of each queue and topic ({len(rows):,}), and what is charted",
     )
 
 
@@ -315,6 +330,33 @@ def _refusals(report: AuditReport) -> str:
     each = table(head, rows, summary=f"The first {len(rows)}")
     note = "Refusals are no anomalies: every fold refuses the same entries for the same reasons."
     return section("Refused operations and records", counts + each, note)
+
+
+def _by_hand(done: list[dict[str, Any]]) -> str:
+    rows = [
+        [
+            str(one["position"]),
+            escape(one["done"]),
+            "" if one["messages"] is None else number(one["messages"]),
+            _handled(one),
+            escape(one["target"] or ""),
+            escape(one["actor"]),
+            escape(one["reason"]),
+        ]
+        for one in done
+    ]
+    head = ["Position", "Done", "Messages", "Of", "To", "Asked for by", "Reason"]
+    note = "In the totals, what was purged or deleted by hand is <i>removed</i>."
+    return section("Done by hand", table(head, rows, frozenset({2})), note)
+
+
+def _handled(one: dict[str, Any]) -> str:
+    """Whose messages, or whose unit of work, something was done to by hand."""
+    if one["session"] is not None:
+        return f"session {one['session']}"
+    place = " ".join(filter(None, (one["source"], one["subscription"])))
+    chosen = f"<br><code>{escape(one['selector'])}</code>" if one["selector"] else ""
+    return escape(place) + chosen
 
 
 def _corrections(corrections: list[dict[str, Any]]) -> str:

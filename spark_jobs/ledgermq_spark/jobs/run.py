@@ -67,7 +67,7 @@ def run_tables(
     if output is not None:
         check_whole(output)
     work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress, tunes=tunes)
-    position = resolve_at(bootstrap, work.log, at)
+    position = resolve_at(bootstrap, work.log, at, queue_manager=queue_manager)
     _refuse_trimmed(work, queue_manager)
     with work.stage("folding and reading the log", 1):
         rebuilt, operations = read_log(work, position)
@@ -138,7 +138,8 @@ def run_audit(
         at = live_position = None
     if work.log.end == 0 and at is None:
         return audit_of_nothing(work, noted)
-    position = resolve_at(bootstrap, work.log, at if live_position is None else live_position)
+    wanted = at if live_position is None else live_position
+    position = resolve_at(bootstrap, work.log, wanted, queue_manager=queue_manager)
     if archive is not None:
         kept = LogArchive(archive, queue_manager)
         return audit_of_new(work, kept, position, live_position, noted)

@@ -43,10 +43,14 @@ class Stretch:
         through: The last position that was read, to know what was replayed.
         rows: One row per message, as `messages_of` tells them; `is_replayed`: the replay has put it
             already.
+        destinations: The queues and topics that were there then, as `queue:NAME`.
+        creates: Whether others are created by their first use.
     """
 
     through: int
     rows: DataFrame
+    destinations: frozenset[str]
+    creates: bool
 
     def messages(self) -> Iterator[tuple[JournaledMessage, bool]]:
         """The messages in the order in which they got numbers, and whether each was replayed."""
@@ -114,7 +118,13 @@ def stretch_of(
     if sources:
         meant &= f.col("destination").isin(*sources)
     rows = _read(Store(spark, path / "work"), bootstrap, log, arrivals, meant)
-    return Stretch(through=rebuilt.position, rows=_marked(rows, queue_manager, meant, replay))
+    places = {"queue": rebuilt.statuses, "topic": rebuilt.topics}
+    return Stretch(
+        through=rebuilt.position,
+        rows=_marked(rows, queue_manager, meant, replay),
+        destinations=frozenset(f"{kind}:{one['name']}" for kind in places for one in places[kind]),
+        creates=rebuilt.root["automatic_creation"],
+    )
 
 
 def _checkpoint_below(

@@ -34,6 +34,16 @@ class PositionOutOfRangeError(LedgerMQError):
     code = "position-out-of-range"
 
 
+class Position(int):
+    """A log position as it was written: `queue_manager` is whose, empty where none was named."""
+
+    queue_manager: str = ""
+
+    def is_of(self, queue_manager: str) -> bool:
+        """Whether it can be one on that queue manager's log."""
+        return self.queue_manager in ("", queue_manager)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRange:
     """Offsets of one partition that a job reads: from `start` up to, not including, `end`."""
@@ -111,15 +121,17 @@ def _check_read(bootstrap: str, topic: str) -> None:
         raise missing_right("topic", topic, "Read", kafka)
 
 
-def parse_moment(text: str) -> int | datetime:
+def parse_moment(text: str) -> Position | datetime:
     """Read what `--at` says: a position (`1234` or `QM1@1234`) or a time (ISO 8601, UTC if bare).
 
     Raises:
         PositionOutOfRangeError: The text is neither.
     """
-    position = text.rpartition("@")[2].strip()
-    if position.isascii() and position.isdigit():
-        return int(position)
+    name, _, number = (part.strip() for part in text.rpartition("@"))
+    if number.isascii() and number.isdigit():
+        position = Position(number)
+        position.queue_manager = name
+        return position
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -129,18 +141,28 @@ def parse_moment(text: str) -> int | datetime:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-def resolve_at(bootstrap: str, log: PartitionRange, moment: int | datetime | str | None) -> int:
+def resolve_at(
+    bootstrap: str,
+    log: PartitionRange,
+    moment: int | datetime | str | None,
+    *,
+    before: bool = False,
+    queue_manager: str = "",
+) -> int:
     """Turn a position, a time or nothing (the end of the log) into a log position.
 
-    A time means the last record appended at or before it. Returns -1 only for an empty log
-    without a moment asked for.
+    A time means the last record appended at or before it; with `before`, before it. Returns -1 only
+    for an empty log without a moment asked for, or with `before` of a whole log's first record.
 
     Raises:
-        PositionOutOfRangeError: The moment lies before the log's start or after its end.
+        PositionOutOfRangeError: The moment lies before the log's start or after its end, or names
+            another queue manager than the one that is given.
         LogUnreachableError: The cluster does not answer.
     """
     if isinstance(moment, str):
         moment = parse_moment(moment)
+    if queue_manager and isinstance(moment, Position) and not moment.is_of(queue_manager):
+        raise PositionOutOfRangeError(other_log(moment, queue_manager))
     last = log.end - 1
     if moment is None:
         return last
@@ -148,7 +170,7 @@ def resolve_at(bootstrap: str, log: PartitionRange, moment: int | datetime | str
     if log.end == log.start:
         raise PositionOutOfRangeError(f"{where} holds no records: no moment lies on it")
     if isinstance(moment, datetime):
-        return _last_position_by(bootstrap, log, moment, where)
+        return _last_position_by(bootstrap, log, moment, where, before=before)
     if moment < log.start:
         raise PositionOutOfRangeError(
             f"position {moment} lies before the start of the log: {where} begins at {log.start}"
@@ -157,10 +179,20 @@ def resolve_at(bootstrap: str, log: PartitionRange, moment: int | datetime | str
         raise PositionOutOfRangeError(
             f"position {moment} lies after the end of the log: the last record of {where} is {last}"
         )
-    return moment
+    return int(moment)
 
 
-def _last_position_by(bootstrap: str, log: PartitionRange, moment: datetime, where: str) -> int:
+def other_log(moment: Position, queue_manager: str) -> str:
+    """What is said of a position on another queue manager's log than the one that is asked."""
+    return (
+        f"{moment.queue_manager}@{moment} is a position on the log of {moment.queue_manager}, and "
+        f"this is {queue_manager}: name that queue manager, or a position of this one"
+    )
+
+
+def _last_position_by(
+    bootstrap: str, log: PartitionRange, moment: datetime, where: str, *, before: bool
+) -> int:
     from confluent_kafka import TopicPartition
 
     text = moment.astimezone(UTC).isoformat()
@@ -168,13 +200,13 @@ def _last_position_by(bootstrap: str, log: PartitionRange, moment: datetime, whe
         raise PositionOutOfRangeError(
             f"{text} lies in the future: the log of {where} ends at position {log.end - 1}"
         )
-    # Asks for the first record that was appended after the moment.
-    moment_ms = int(moment.timestamp() * 1000)
-    wanted = TopicPartition(log.topic, log.partition, moment_ms + 1)
+    # Asks for the first record that was appended after the moment, or at it.
+    asked_ms = int(moment.timestamp() * 1000) + (0 if before else 1)
+    wanted = TopicPartition(log.topic, log.partition, asked_ms)
     with reading(bootstrap) as consumer:
         answer = consumer.offsets_for_times([wanted], timeout=REQUEST_TIMEOUT_SECONDS)[0]
     after = answer.offset if 0 <= answer.offset < log.end else log.end
-    if after <= log.start:
+    if after <= log.start and not (before and log.start == 0):
         raise PositionOutOfRangeError(f"{text} lies before the first record of {where}")
     return after - 1
 

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
 
+from ledgermq.embedded.jars import SPARK_CONNECTOR
 from ledgermq.protocol.operations import Operation
 from ledgermq.wire.framing.codec import (
     NOT_STAMPED,
@@ -42,6 +44,7 @@ from ledgermq_spark.log.rows import (
     operation_row,
     spark_schema,
 )
+from ledgermq_spark.log.session import SparkUnavailableError
 from ledgermq_spark.log.spark_options import spark_options
 
 if TYPE_CHECKING:
@@ -89,6 +92,9 @@ def read_raw(
     for, `headers`. Values are in single-object framing, however they were written. Without `split`
     each partition is one task that sees its records in order; with it, they are spread over at
     least so many tasks.
+
+    Raises:
+        SparkUnavailableError: The session has no connector for Kafka.
     """
     topics = {one.topic for one in ranges}
     assert len(topics) == 1, "one log topic at a time"
@@ -117,7 +123,14 @@ def read_raw(
         f.col("key"),
         _single_object().alias("value"),
     ]
-    frame = reader.load()
+    try:
+        frame = reader.load()
+    except AnalysisException as cause:
+        raise SparkUnavailableError(
+            "this Spark session cannot read Kafka: before it starts, set spark.jars.packages to "
+            f"{':'.join(SPARK_CONNECTOR.modules[0])}, or spark.jars to the files that "
+            "ledgermq.embedded.spark_connector_jars() returns, with commas between them"
+        ) from cause
     return frame.select(*chosen, "headers") if headers else frame.select(*chosen)
 
 

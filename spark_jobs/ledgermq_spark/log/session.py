@@ -153,7 +153,9 @@ def _submitted_session(application: str, log_level: str) -> SparkSession:
     builder = SparkSession.builder.appName(application)
     for name, value in JOB_SETTINGS.items():
         builder = builder.config(name, value)
-    builder = builder.config("spark.executorEnv.PYTHONPATH", f"{UNPACKED}/site-packages")
+    # What an executor unpacked; with a local master none does, and what is here is seen.
+    packages = os.pathsep.join([f"{UNPACKED}/site-packages", *_source_roots()])
+    builder = builder.config("spark.executorEnv.PYTHONPATH", packages)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel(log_level)
     return spark

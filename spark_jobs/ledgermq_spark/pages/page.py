@@ -76,6 +76,12 @@ def number(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else escape(str(value))
 
 
+def counted(count: int, plural: str) -> str:
+    """How many of what, whose plural is given: `1 delivery`, `1,200 deliveries`."""
+    one = f"{plural[:-3]}y" if plural.endswith("ies") else plural.removesuffix("s")
+    return f"{count:,} {one if count == 1 else plural}"
+
+
 def moment(micros: int | None) -> str:
     """A time in µs since 1970 for people, in UTC."""
     if micros is None or micros < 0:

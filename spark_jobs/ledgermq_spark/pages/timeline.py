@@ -13,7 +13,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from ledgermq_spark.pages.axis import across, ticks
-from ledgermq_spark.pages.page import clock_time, moment, page, section, table
+from ledgermq_spark.pages.page import clock_time, counted, moment, page, section, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,11 +97,11 @@ def timeline_page(lives: Sequence[Life]) -> str:
         if len(lives) == 1
         else f"Lives of {len(lives):,} messages"
     )
-    events = sum(len(life.steps) for life in lives)
+    events = counted(sum(len(life.steps) for life in lives), "events")
     head = (
         f'<header><p class="kicker">LedgerMQ trace</p><h1>{escape(title)}</h1>'
         f'<p class="where">Queue manager <b>{escape(lives[0].queue_manager)}</b>, '
-        f"{events:,} events from <b>{moment(begin)}</b> to <b>{moment(end)}</b></p></header>"
+        f"{events} from <b>{moment(begin)}</b> to <b>{moment(end)}</b></p></header>"
     )
     return page(title, [head, section("Timeline <small>times in UTC</small>", body)])
 
@@ -195,8 +195,9 @@ def _lane(life: Life, x: Across, marks: list[tuple[float, str]]) -> str:
         parts.append(_marks(own, x, top))
         if len(rows) > 1:
             parts.append(_name(place, x(own[0][1].time), top))
+    label = counted(len(life.steps), "events")
     return (
-        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{len(life.steps)} events">'
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">'
         f"{''.join(parts)}</svg>"
     )
 

@@ -17,10 +17,11 @@ from pyspark.sql import functions as f
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.framing.codec import decode_record
 from ledgermq.wire.topics.log_topics import Topics
-from ledgermq.wire.topics.registry import Claim, find_queue_manager
+from ledgermq.wire.topics.registry import Claim, RegistryError, find_queue_manager
 from ledgermq.wire.topics.skipping import LookAhead
 from ledgermq_spark.log.headers import group_text, origin_text
 from ledgermq_spark.log.positions import (
+    LogUnreachableError,
     PartitionRange,
     QueueManagerUnknownError,
     partition_ranges,
@@ -223,7 +224,10 @@ def locate(bootstrap: str, topics: Topics, queue_manager: str) -> tuple[Claim, P
         QueueManagerUnknownError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
     """
-    claim = find_queue_manager(bootstrap, topics, queue_manager)
+    try:
+        claim = find_queue_manager(bootstrap, topics, queue_manager)
+    except RegistryError as error:
+        raise LogUnreachableError(str(error)) from error
     if claim is None:
         raise QueueManagerUnknownError(
             f"there is no queue manager {queue_manager} at {bootstrap} under topic prefix "
@@ -267,7 +271,7 @@ def rebuild_at(
     topics = Topics(topic_prefix)
     tell("locating", 0, 3)
     claim, log = locate(bootstrap, topics, queue_manager)
-    position = resolve_at(bootstrap, log, at)
+    position = resolve_at(bootstrap, log, at, queue_manager=queue_manager)
     checkpoint: Checkpoint | None = None
     if from_checkpoint or log.start > 0:
         stored = read_checkpoints(bootstrap, topics.checkpoints, claim.partition, queue_manager)

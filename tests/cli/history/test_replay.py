@@ -107,6 +107,7 @@ def test_a_stretch_is_put_again_once_by_each_replay(run, installation, connectio
     document = looked.document
     assert (document["messages"], document["replayed"], document["dry_run"]) == (7, 0, True)
     assert [one["message_id"] for one in document["first"]] == ids
+    assert document["into_exists"] is False
     asked = run("replay", "--from", 0, "--to", last, "--into", "queue:again")
     assert (asked.code, "this would put 7 messages to queue:again again" in asked.err) == (2, True)
     assert "again" not in [one.name for one in connection.admin.list_queues()]
@@ -176,7 +177,7 @@ def test_a_replay_stops_at_what_cannot_be_put_and_goes_on_there(
     stopped = replay(run, 0, last, "narrow")
     assert (stopped.code, stopped.error["code"]) == (REFUSED, "replay-stopped")
     assert f"message {ids[1]} of queue:orders, put at QM1@" in stopped.error["message"]
-    assert "1 messages were put before" in stopped.error["message"]
+    assert "messages that were put before that: 1;" in stopped.error["message"]
     assert originals(connection, "narrow") == ids[:1]
     connection.admin.alter_queue("narrow", message_bytes_max=100_000)
     done = replay(run, 0, last, "narrow").document
@@ -186,7 +187,11 @@ def test_a_replay_stops_at_what_cannot_be_put_and_goes_on_there(
     told = run("replay", "--from", 0, "--to", last, "--into", "narrow", "--yes")
     assert (told.code, garbage in told.err) == (OK, True)
 
+    looked = run("replay", "--from", 0, "--to", last, "--into", "nowhere", "--dry-run")
+    assert "queue:nowhere is not there yet: the first copy creates it" in looked.err
     connection.admin.alter_queue_manager(automatic_creation=False)
+    looked = run("replay", "--from", 0, "--to", last, "--into", "nowhere", "--dry-run")
+    assert "automatic creation is off, so nothing would be put" in looked.err
     unknown = replay(run, 0, last, "nowhere")
     assert (unknown.code, unknown.error["code"]) == (REFUSED, "replay-stopped")
     assert ids[0] in unknown.error["message"]

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
+from ledgermq.cli.commands.restore import _told
 from ledgermq.cli.options.running import announce
 from ledgermq.cli.printing.exits import OK, REFUSED, UNREACHABLE, USAGE
 from ledgermq.processor.checkpoints.digests import chunk_digest
@@ -50,7 +51,7 @@ def place(broker, tmp_path):
 
 @pytest.fixture
 def worked(place):
-    """A place whose worker made two checkpoints, and was stopped behind the second."""
+    """A place whose worker made two checkpoints, and a last one as it stopped, which is gone."""
     worker = place.worker("first", CHECKPOINT_SECONDS=3600)
     with place.connect() as connection:
         for bodies in (range(3), range(3, MESSAGES)):
@@ -62,6 +63,7 @@ def worked(place):
         with connection.session() as session:
             session.producer("queue:other").send("after the checkpoints")
     assert worker.stop() == 0
+    remove(place, f"/manifest/{positions(place)[-1]}")
     return place
 
 
@@ -185,6 +187,15 @@ def test_a_wrong_checkpoint_is_told_and_taken_away(worked, restore, spark):
     assert positions(worked) == [right]
     assert done.document["digest"] == rebuilt_digest(worked, spark, right)
     check_start(worked, right)
+
+
+def test_a_dry_run_does_not_write_what_stands_there():
+    """What is judged right stays; what is wrong would be written over."""
+    common = {"queue_manager": "QM1", "position": 7, "size_bytes": 1, "digest": "d"}
+    for retired, told in ((False, "stands already, and is right,"), (True, "would be written")):
+        found = [{"position": 7, "retired": retired}, {"position": 9, "retired": False}]
+        document = common | {"restored": False, "checkpoints": found}
+        assert _told(document).startswith(f"a checkpoint {told} at QM1@7: ")
 
 
 @pytest.mark.long

@@ -81,7 +81,7 @@ def test_a_group_that_lacks_its_last_message_is_no_anomaly(planted):
     (stuck,) = [one for one in report.stuck_groups if one["queue"] == "incomplete"]
     assert (stuck["group_id"], stuck["items"]) == (group_id("Y").hex(), 2)
     assert (stuck["oldest"], stuck["first_sequence"]) == (True, 0)
-    assert any("are not complete, " in one for one in report.notes)
+    assert any("are not complete while" in one for one in report.notes)
     page = html_report(report)
     assert "Groups that are not complete" in page
     assert "the last message" in page

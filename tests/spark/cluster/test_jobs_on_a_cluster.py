@@ -104,6 +104,12 @@ def test_a_rebuild_agrees_with_the_local_one(cluster, logs, spark, tmp_path):
     assert (found["position"], found["queues"]) == (local.position, local.statuses)
 
 
+def test_a_job_needs_no_cluster(cluster, logs):
+    """With a local master nothing is unpacked for executors: workers see what the driver has."""
+    job = cluster.submit("rebuild", *given(cluster, logs["QM2"], "QM2"), master="local[1]")
+    assert job.wait() == 0, job.said
+
+
 def test_an_audit_outlives_an_executor_that_is_killed(cluster, logs, verdict, tmp_path):
     """Its tasks run again on another, and the verdict is the same."""
     before = cluster.executors_in_all()

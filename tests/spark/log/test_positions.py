@@ -1,15 +1,22 @@
 """Tests of how `--at` is read."""
 
+from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from confluent_kafka import TopicPartition
 
+from ledgermq.cli.options.replay_choice import _first_position
+from ledgermq.cli.options.target import Target
+from ledgermq_spark.log import positions
 from ledgermq_spark.log.positions import (
     PartitionRange,
     PositionOutOfRangeError,
     parse_moment,
     resolve_at,
 )
+from ledgermq_spark.rebuild import rebuild
 
 LOG = PartitionRange(topic="t.operations", partition=0, start=10, end=20)
 
@@ -46,6 +53,31 @@ def test_what_lies_outside_the_log_is_refused(moment, told):
     """The error says where the log begins or ends."""
     with pytest.raises(PositionOutOfRangeError, match=told):
         resolve_at("nobody:1", LOG, moment)
+
+
+def test_the_first_record_since_a_time_is_looked_for_by_that_time(monkeypatch):
+    """Also where it is the log's first; a refusal names the time that was given."""
+    asked = []
+
+    class Consumer:
+        def offsets_for_times(self, places, timeout):
+            asked.append(places[0].offset)
+            return [TopicPartition("t.operations", 0, 0)]
+
+    monkeypatch.setattr(positions, "reading", lambda _: nullcontext(Consumer()))
+    monkeypatch.setattr(rebuild, "locate", lambda *_: (None, replace(LOG, start=0)))
+    target = Target(broker="nobody:1", queue_manager="QM1", topic_prefix="t", timeout_seconds=1)
+    assert _first_position(target, datetime(1970, 1, 2, tzinfo=UTC)) == 0
+    assert asked == [86_400_000]
+    with pytest.raises(PositionOutOfRangeError, match=r"^2999-01-01T00:00:00.00:00 lies in"):
+        _first_position(target, datetime(2999, 1, 1, tzinfo=UTC))
+
+
+def test_a_position_on_another_log_is_refused():
+    """It names its queue manager."""
+    assert resolve_at("nobody:1", LOG, "QM1@12", queue_manager="QM1") == 12
+    with pytest.raises(PositionOutOfRangeError, match="QM2@12 is a position on the log of QM2"):
+        resolve_at("nobody:1", LOG, "QM2@12", queue_manager="QM1")
 
 
 def test_no_moment_means_the_end():

@@ -165,6 +165,10 @@ def hostile_report():
         refusals={"no-such": 1},
         refused_records=[{"position": 1, "session": 1, "reason": "no-such", "detail": HOSTILE}],
         corrections=[correction | {"position": 4, "sequence": 0}],
+        by_hand=[
+            dict.fromkeys(("done", "source", "subscription", "selector", "target"), HOSTILE)
+            | {"actor": HOSTILE, "reason": HOSTILE, "messages": 1, "session": None, "position": 5}
+        ],
         slowest_settlements=[
             settlement_of(destination=HOSTILE, subscription=HOSTILE, message_id=HOSTILE)
         ],
@@ -173,6 +177,14 @@ def hostile_report():
         redeliveries=line,
         proven=proof_of(1, start=HOSTILE),
     )
+
+
+def test_one_of_a_kind_is_told_as_one():
+    """And what was never used stands beside what was compared."""
+    idle = {"kind": "queue", "store": 5, "destination": "queue:idle", "made_at": 5}
+    page = html_report(report_of(compared={"queues": 1, "deliveries": 1}, never_used=[idle]))
+    for number, what in (("1", "queue"), ("1", "delivery"), ("1", "never used")):
+        assert f"<b>{number}</b><span>{what}</span>" in page
 
 
 def test_what_users_name_is_text_on_the_page():

@@ -9,10 +9,14 @@ from ledgermq.core.apply import new_state
 from ledgermq.core.moves import state_of
 from ledgermq.core.state.message_states import NAMES
 from ledgermq.core.state.records import Subscription, Topic
+from ledgermq_spark.audit import findings_table
+from ledgermq_spark.audit.evidence import Evidence
+from ledgermq_spark.audit.report import write_report
 from ledgermq_spark.tables.all_tables import TABLES
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script, fold_one
 from support.checkout import ROOT
+from support.pages.reports import report_of
 from support.random_logs.random_log import RandomLog
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -93,10 +97,29 @@ def contracts():
     return found
 
 
+def test_findings_of_audits_are_a_table(spark, tmp_path):
+    """With a contract as the others; an audit of the same positions takes the place of another."""
+    columns, key, query = contracts()[findings_table.NAME]
+    lost = Evidence(kind="lost", source="laws", summary="s", field="law A", position=7)
+    digest = Evidence(kind="digest mismatch", source="live state", summary="d", queue="q")
+    for anomalies in ([digest], [lost, digest]):
+        write_report(report_of(anomalies=anomalies, verdict="anomalies"), tmp_path)
+    write_report(report_of(queue_manager="_other/QM"), tmp_path)
+    table = spark.read.parquet(str(tmp_path / findings_table.NAME))
+    fields = [(one.name, one.dataType.simpleString()) for one in table.schema.fields]
+    assert fields == columns
+    rows = table.orderBy(*key).collect()
+    told = [(row["audited_until"], row["number"], row["law"], row["position"]) for row in rows]
+    assert told == [(99, 1, "A", 7), (99, 2, None, None)]
+    marked = query.replace(findings_table.NAME, f"{{{findings_table.NAME}}}")
+    assert len(spark.sql(marked, **{findings_table.NAME: table}).collect()) == 2
+
+
 def test_every_table_is_what_its_contract_says(logs, spark):
     """Its columns, types and key; its example query can be asked (data contracts)."""
     facts, _ = logs
     told = contracts()
+    del told[findings_table.NAME]
     assert list(told) == list(TABLES)
     for name, (columns, key, query) in told.items():
         table = facts.query(TABLES[name]).localCheckpoint()

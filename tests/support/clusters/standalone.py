@@ -140,10 +140,12 @@ class StandaloneCluster:
         self._daemons.append(self._process(command, log, log))
         return log
 
-    def submit(self, *arguments: str, settings: dict[str, str] | None = None) -> Job:
-        """Submit the artifact's job with some arguments."""
+    def submit(
+        self, *arguments: str, settings: dict[str, str] | None = None, master: str = ""
+    ) -> Job:
+        """Submit the artifact's job with some arguments, here or to another master."""
         artifact = self._directory / "artifact"
-        command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.master]
+        command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", master or self.master]
         command += ["--driver-memory", "1g", "--executor-memory", "1g"]
         for name, value in (QUICK | (settings or {})).items():
             command += ["--conf", f"{name}={value}"]

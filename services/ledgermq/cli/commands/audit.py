@@ -76,7 +76,7 @@ def _anchor(text: str) -> Any:
     "--report",
     "report_directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write audit.html and audit.json to this directory.",
+    help="Write audit.html, audit.json and the table audit_findings to this directory.",
 )
 @click.option(
     "--anchor",
@@ -158,9 +158,11 @@ def _worker_answers(target: Target) -> bool:
 
 def _print(target: Target, output: Output, report: AuditReport) -> None:
     from ledgermq_spark.audit.conservation import told_of
+    from ledgermq_spark.pages.page import counted
 
     if output.for_people or not report.anomalies:
-        output.table(TOTALS_COLUMNS, report.totals)
+        if report.totals:
+            output.table(TOTALS_COLUMNS, report.totals)
         if report.subscription_totals:
             output.table(SUBSCRIPTION_COLUMNS, report.subscription_totals)
     if report.anomalies:
@@ -168,10 +170,14 @@ def _print(target: Target, output: Output, report: AuditReport) -> None:
     where = target.named(report.position)
     if report.time >= 0:
         where += f", {iso_time(report.time, precision='milliseconds')}"
-    compared = ", ".join(f"{count:,} {what}" for what, count in report.compared.items())
-    output.remark(f"compared up to {where}: {compared}")
+    compared = [counted(count, what) for what, count in report.compared.items()]
+    compared += [f"{len(report.never_used):,} never used"] if report.never_used else []
+    output.remark(f"compared up to {where}: {', '.join(compared)}")
     for reason, count in report.refusals.items():
         output.remark(f"refused as they should be: {count} for {reason}")
+    if report.by_hand or report.corrections:
+        count = len(report.by_hand) + len(report.corrections)
+        output.remark(f"done by hand, as the report lists it: {counted(count, 'operations')}")
     for text in told_of(report.conservation) if report.conservation else ():
         output.remark(text)
     if report.chain_proof:
@@ -179,7 +185,8 @@ def _print(target: Target, output: Output, report: AuditReport) -> None:
     for text in (*report.unproven, *report.notes):
         output.remark(text)
     if report.consequences:
-        output.remark(f"{report.consequences} further findings follow from these")
+        further = counted(report.consequences, "further findings")
+        output.remark(f"what follows from these: {further}")
     color = {"agrees": "green", "anomalies": "red"}.get(report.verdict, "yellow")
     output.remark(f"verdict: {click.style(report.verdict, fg=color, bold=True)}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ledgermq.cli.options.target import Target, resting_target_options
-from ledgermq.cli.printing.output import Output
+from ledgermq.cli.printing.output import Output, count_of
 
 
 @click.group()
@@ -32,6 +32,6 @@ def discard(target: Target, output: Output, yes: bool) -> None:
         )
     count = discard_checkpoints(target.bootstrap, target.topics, claim)
     output.done(
-        f"{count} checkpoints of {target.queue_manager} discarded",
+        f"{count_of(count, 'checkpoint')} of {target.queue_manager} discarded",
         {"queue_manager": target.queue_manager, "discarded": count},
     )

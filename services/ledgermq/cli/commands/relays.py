@@ -175,7 +175,7 @@ def _goal_target(target: Target, found: Definition) -> Target:
     return replace(
         target,
         queue_manager=found.queue_manager,
-        bootstrap=found.bootstrap or target.bootstrap,
+        broker=found.bootstrap or target.bootstrap,
         topic_prefix=found.topic_prefix or target.topic_prefix,
     )
 

@@ -85,8 +85,9 @@ def replay(target: Target, output: Output, dry_run: bool, yes: bool, **options: 
     chosen = replay_choice(target, options)
     if dry_run:
         with spark_job(target, output, "replay") as job:
-            counted = _count(chosen, _stretch(chosen, job))
-        _tell(target, output, chosen, counted, dry_run=True)
+            stretch = _stretch(chosen, job)
+            counted = _count(chosen, stretch)
+        _tell(target, output, chosen, counted, dry_run=True, lacking=_lacking(chosen, stretch))
         return
     with (
         _alone(target, output, chosen.name) as begun,
@@ -114,6 +115,18 @@ def _stretch(chosen: ReplayChoice, job: dict[str, Any]) -> Stretch:
         replay=chosen.name,
         sources=chosen.sources,
         **job,
+    )
+
+
+def _lacking(chosen: ReplayChoice, stretch: Stretch) -> str:
+    """What there is to say of a destination of the copies that is not there."""
+    if chosen.into is None or chosen.into in stretch.destinations:
+        return ""
+    if stretch.creates:
+        return f"{chosen.into} is not there yet: the first copy creates it"
+    return (
+        f"{chosen.into} is not there and automatic creation is off, so nothing would be put: "
+        "create it, or give another --into"
     )
 
 
@@ -218,6 +231,7 @@ def _tell(
     *,
     done: int = 0,
     dry_run: bool = False,
+    lacking: str = "",
 ) -> None:
     stretch = f"{target.named(chosen.first)} to {target.named(chosen.last)}"
     before = f", {counted.replayed:,} were before" if counted.replayed else ""
@@ -229,6 +243,8 @@ def _tell(
     elif dry_run:
         what = count_of(counted.remaining, "message")
         text = f"{what} of {stretch} would be replayed to {chosen.where}{before}"
+    if lacking:
+        output.remark(lacking)
     for one in counted.unreadable:
         output.remark(f"left out: the message put at {target.queue_manager}{one}")
     if counted.left_out:
@@ -247,7 +263,7 @@ def _tell(
         "dry_run": dry_run,
     }
     if dry_run:
-        document["first"] = counted.first
+        document |= {"first": counted.first, "into_exists": not lacking}
     output.done(f"{text} (replay {chosen.name})", document)
     if dry_run and counted.first and not output.as_json:
         output.table(COLUMNS, counted.first)

@@ -246,7 +246,7 @@ def _show(
         output.table(COLUMNS, rows)
     else:
         output.remark(f"{target.queue_manager} has no checkpoint")
-    output.remark(f"{proven.chain_proof.told()}; {proven.compared:,} outcomes compared")
+    output.remark(f"{proven.chain_proof.told()}; {count_of(proven.compared, 'outcome')} compared")
     for note in proven.notes:
         output.remark(note)
     starts_from = _starts_from(proven, verdicts)
@@ -265,7 +265,12 @@ def _told(document: dict[str, Any]) -> str:
     where = f"{document['queue_manager']}@{document['position']}"
     size = size_text(document["size_bytes"])
     if not document["restored"]:
-        return f"a checkpoint would be written at {where}: {size}, digest {document['digest']}"
+        there = any(
+            one["position"] == document["position"] and not one["retired"]
+            for one in document["checkpoints"]
+        )
+        told = "stands already, and is right," if there else "would be written"
+        return f"a checkpoint {told} at {where}: {size}, digest {document['digest']}"
     chunks = f"{count_of(document['chunks'], 'chunk')} ({document['present']} were there)"
     return (
         f"a checkpoint stands at {where}: {size} in {chunks}, loaded again with the same digest "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.printing.output import Column, Output, size_text
+from ledgermq.cli.printing.output import Column, Output, count_of, size_text
 
 if TYPE_CHECKING:
     from ledgermq.protocol.documents.storage import SegmentState, StorageStatus
@@ -79,7 +79,7 @@ def _summary(found: StorageStatus) -> dict[str, str]:
     lines = {
         "segments": f"{found.allocated} of {size_text(found.segment_bytes)}, {found.free} free "
         f"(at least {found.segments_min}, {most})",
-        "live": f"{found.live_messages} messages, {size_text(found.live_bytes)}",
+        "live": f"{count_of(found.live_messages, 'message')}, {size_text(found.live_bytes)}",
         "filled": size_text(found.bytes),
     }
     if found.cache is not None:

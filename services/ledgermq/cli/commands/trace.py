@@ -97,6 +97,11 @@ def trace(
         raise click.UsageError(
             "say which messages: give MESSAGE_ID, --correlation-id, --group or --property"
         )
+    if message_id is not None and (correlation_id is not None or group is not None or properties):
+        raise click.UsageError(
+            "MESSAGE_ID means one message: leave it out, or leave out --correlation-id, --group "
+            "and --property"
+        )
     if message_id is not None and not MESSAGE_ID.fullmatch(message_id):
         raise click.UsageError(
             f"{message_id!r} is no message id: it has 32 hexadecimal digits, see `ledgermq browse`"

@@ -26,8 +26,10 @@ def _moment(text: str) -> Any:
 MOMENT: Final = Read("POSITION|TIME", _moment)
 
 
-def position_at(target: Target, at: Any) -> int | None:
+def position_at(target: Target, at: Any, *, before: bool = False) -> int | None:
     """The log position of a moment; found before Spark is started, None for the log's end.
+
+    Of a time that of the last record by then, or `before` it: -1 if there is none.
 
     Raises:
         PositionOutOfRangeError: The moment lies before the log's start or after its end.
@@ -38,7 +40,7 @@ def position_at(target: Target, at: Any) -> int | None:
     if at is None:
         return None
     _, log = locate(target.bootstrap, target.topics, target.queue_manager)
-    return resolve_at(target.bootstrap, log, at)
+    return resolve_at(target.bootstrap, log, at, before=before)
 
 
 at_option = click.option(

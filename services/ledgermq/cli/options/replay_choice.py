@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -157,6 +157,7 @@ def replay_choice(target: Target, given: dict[str, Any]) -> ReplayChoice:
 def _first_position(target: Target, since: Any) -> int:
     """Of a time: the position of the first record that was appended then or later."""
     if isinstance(since, datetime):
-        before = position_at(target, since - timedelta(milliseconds=1))
-        return 0 if before is None else before + 1
+        before = position_at(target, since, before=True)
+        assert before is not None, "a time was given"
+        return before + 1
     return position_at(target, since) or 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -36,11 +36,23 @@ PROBE_SECONDS_MAX: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    bootstrap: str
+    """A log and a queue manager; `broker` is the address, or why it is not known."""
+
+    broker: str | BrokerUnavailableError
     queue_manager: str
     topic_prefix: str
     timeout_seconds: float
     data_directory: Path = DATA_DIRECTORY_DEFAULT
+
+    @property
+    def bootstrap(self) -> str:
+        """The broker's address; raises BrokerUnavailableError if it is not known.
+
+        Asked only by what needs a broker: an archive is read without one.
+        """
+        if isinstance(self.broker, str):
+            return self.broker
+        raise self.broker
 
     @property
     def topics(self) -> Topics:
@@ -233,6 +245,15 @@ def _running_on(directory: Path) -> str | None:
     return found
 
 
+def _refuse_other_logs(queue_manager: str, given: Iterable[Any]) -> None:
+    """Raises UsageError if what a command was given has a position on another log (`QM2@10`)."""
+    for value in given:
+        if not getattr(value, "is_of", lambda _: True)(queue_manager):
+            from ledgermq_spark.log.positions import other_log
+
+            raise click.UsageError(other_log(value, queue_manager))
+
+
 @contextlib.contextmanager
 def _broker_on(directory: Path) -> Iterator[str | None]:
     """The address of what runs on a directory; if nothing does, its broker runs meanwhile.
@@ -263,11 +284,16 @@ def target_options(
     ) -> Any:
         names = ("queue_manager", "topic_prefix", "timeout_seconds")
         named = {name: given.pop(name) for name in names}
+        _refuse_other_logs(named["queue_manager"], given.values())
         with contextlib.ExitStack() as stack:
             if starts_broker and not bootstrap:
                 bootstrap = stack.enter_context(_broker_on(data_directory))
-            address = bootstrap or _running_on(data_directory) or BOOTSTRAP_DEFAULT
-            target = Target(bootstrap=address, data_directory=data_directory, **named)
+            broker: str | BrokerUnavailableError
+            try:
+                broker = bootstrap or _running_on(data_directory) or BOOTSTRAP_DEFAULT
+            except BrokerUnavailableError as error:
+                broker = error
+            target = Target(broker=broker, data_directory=data_directory, **named)
             return command(target=target, output=Output(as_json=as_json), **given)
 
     return _target_options(with_target)

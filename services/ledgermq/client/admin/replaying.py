@@ -94,8 +94,8 @@ class Replaying:
                         tell(done)
         except LedgerMQError as error:
             error.add_note(
-                f"{done:,} messages were put before that; once it is mended, run the same again: "
-                "it goes on behind what the log has"
+                f"messages that were put before that: {done:,}; once it is mended, run the same "
+                "again: it goes on behind what the log has"
             )
             raise
         return done

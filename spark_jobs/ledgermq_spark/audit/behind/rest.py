@@ -18,6 +18,7 @@ from ledgermq_spark.audit.judging import judge
 from ledgermq_spark.audit.relocations import altered_copies
 from ledgermq_spark.audit.states import compare_live
 from ledgermq_spark.jobs.work import STEPS, Work
+from ledgermq_spark.pages.page import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -71,7 +72,7 @@ def audit_rest(work: Work, rest: Rest) -> AuditReport:
     if rebuilt.stopped is not None:
         unproven.append(f"the fold stopped above position {rebuilt.position}")
     unproven += [
-        f"{found.totals[missing]} outcomes are {missing}: they were not compared"
+        f"{missing}, so that nothing was compared: {counted(found.totals[missing], 'outcomes')}"
         for missing in ("expired", "unanswered")
         if found.totals.get(missing)
     ]
@@ -118,9 +119,8 @@ def _compare_states(rest: Rest, findings: list[Evidence]) -> list[str]:
     rebuilt, live = rest.rebuilt, rest.live
     states = (rebuilt.statuses, rebuilt.topics, rebuilt.subscriptions)
     findings.extend(check_counts(*states, rebuilt.position))
-    notes = [
-        f"{CONSERVATION}: that the counts of the rebuilt state add up was all there is to check"
-    ]
+    told = "only the counts of the rebuilt state were added up; an audit of the whole log does more"
+    notes = [f"{CONSERVATION}: {told}"]
     if live is None or live.position != rebuilt.position:
         return [*notes, "the live state was not compared: there is no checkpoint at this position"]
     findings.extend(compare_live(rebuilt.root_bytes, rebuilt.block_bytes(), live, rebuilt.position))

@@ -1,0 +1,64 @@
+"""The findings of audits as a table, `audit_findings`: a file of Parquet for each audit.
+
+Audits of a directory add up: an audit of the same positions takes the place of the one before, any
+other stands beside it. `docs/tables` has the contract.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from ledgermq_spark.audit.audit import AuditReport
+    from ledgermq_spark.audit.evidence import Evidence
+
+NAME: Final = "audit_findings"
+LAW: Final = "law "
+TEXTS: Final = ("kind", "law", "source", "summary", "queue", "message_id")
+NUMBERS: Final = ("position", "index", "session")
+COLUMNS: Final = pa.schema(
+    [
+        ("queue_manager", pa.string()),
+        ("audited_from", pa.int64()),
+        ("audited_until", pa.int64()),
+        ("time", pa.timestamp("us", tz="UTC")),
+        ("number", pa.int64()),
+        *((name, pa.string()) for name in TEXTS),
+        *((name, pa.int64()) for name in NUMBERS),
+        *((name, pa.string()) for name in ("field", "expected", "found")),
+    ]
+)
+
+
+def write_findings(report: AuditReport, directory: Path) -> Path:
+    """Write what an audit found below `audit_findings`; returns the file, which may have no row."""
+    folder = directory / NAME
+    folder.mkdir(parents=True, exist_ok=True)
+    about = {
+        "queue_manager": report.queue_manager,
+        "audited_from": report.proven.get("since", 0),
+        "audited_until": report.position,
+        "time": report.time if report.time >= 0 else None,
+    }
+    rows = [
+        about | {"number": number} | _row(one) for number, one in enumerate(report.anomalies, 1)
+    ]
+    span = f"{about['audited_from']}-{about['audited_until']}"
+    path = folder / f"audit-{quote(report.queue_manager, safe='')}-{span}.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, schema=COLUMNS), path)
+    return path
+
+
+def _row(one: Evidence) -> dict[str, Any]:
+    """A finding by column; null is what is not known or does not apply."""
+    found = one.as_dict()
+    row = {name: value or None for name, value in found.items() if name not in NUMBERS}
+    row |= {name: found[name] if found[name] >= 0 else None for name in NUMBERS}
+    if one.field.startswith(LAW):
+        row |= {"law": one.field.removeprefix(LAW), "field": None}
+    return row

@@ -1,0 +1,19 @@
+"""What `ledgermq audit` prints of a report."""
+
+from ledgermq.cli.commands.audit import _print
+from ledgermq.cli.options.target import Target
+from ledgermq.cli.printing.output import Output
+from support.pages.reports import report_of
+
+TARGET = Target(broker="", queue_manager="QM1", topic_prefix="t", timeout_seconds=1)
+
+
+def test_what_a_report_has_not_has_no_heading(capsys):
+    """That of an archive has no totals; what there is one of is told so."""
+    idle = [{"kind": "queue", "store": 5, "destination": "queue:idle", "made_at": 5}]
+    told = {"totals": [], "conservation": {}, "never_used": idle, "by_hand": [{}]}
+    _print(TARGET, Output(as_json=False), report_of(compared={"queues": 1}, **told))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "1 queue, 1 never used\n" in err
+    assert "done by hand, as the report lists it: 1 operation\n" in err

@@ -1,0 +1,52 @@
+"""What `history.read` says of a Spark session of one's own that cannot do it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from pyspark.errors import PythonException
+
+from ledgermq.wire.topics.registry import RegistryError
+from ledgermq_spark import history
+from ledgermq_spark.log.positions import LogUnreachableError, PartitionRange
+from ledgermq_spark.log.read_log import read_raw
+from ledgermq_spark.log.session import SparkUnavailableError
+from ledgermq_spark.rebuild import rebuild
+
+ADDRESS = "kafka://127.0.0.1:1/QM1"
+
+
+@pytest.mark.spark
+def test_a_session_without_the_connector_is_told_which_one_it_needs(spark):
+    """By its package and by the function that returns its files; Avro stands for it here."""
+    plain = SimpleNamespace(read=SimpleNamespace(format=lambda _: spark.read.format("avro")))
+    place = PartitionRange(topic="t", partition=0, start=0, end=1)
+    with pytest.raises(SparkUnavailableError, match=r"spark-sql-kafka-0-10_2\.13:4\..*_jars\(\)"):
+        read_raw(plain, "127.0.0.1:1", [place])
+
+
+def test_workers_without_our_packages_are_told_with_their_python(monkeypatch):
+    """PYSPARK_PYTHON chooses it; what else goes wrong in Python is told as it is."""
+    told = ["ModuleNotFoundError: No module named 'ledgermq_spark'", "ValueError: no"]
+
+    def run(*_, **__):
+        raise PythonException(told.pop(0))
+
+    monkeypatch.setattr(history, "run_tables", run)
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(pythonExec="python3"))
+    with pytest.raises(SparkUnavailableError, match=r"run python3, .*ledgermq_spark: .*PYSPARK_P"):
+        history.read(spark, ADDRESS)
+    with pytest.raises(PythonException, match="ValueError: no"):
+        history.read(spark, ADDRESS)
+
+
+def test_a_broker_that_does_not_answer_is_told_as_the_docstring_says(monkeypatch):
+    """The log cannot be reached, whichever of its topics was asked first."""
+
+    def find(*_):
+        raise RegistryError("the registry at 127.0.0.1:1 cannot be read")
+
+    monkeypatch.setattr(rebuild, "find_queue_manager", find)
+    with pytest.raises(LogUnreachableError, match="the registry at 127"):
+        history.read(None, ADDRESS)
