@@ -7,6 +7,7 @@ import random
 import pytest
 
 from ledgermq.core.apply import apply, new_state
+from ledgermq.core.delivery import delivering
 from ledgermq.core.destinations import numbering
 from ledgermq.core.order import orders, selecting, waiting_consumers
 from ledgermq.core.state.message_states import AVAILABLE
@@ -200,6 +201,35 @@ def test_a_message_costs_the_same_with_a_thousand_waiting_consumers(monkeypatch)
     # Once all of them were put in order; then a few for each message.
     assert len(looked_at) < 1_000 + 1_100 * 12
     assert len(driver.state.queues["q"].waiting._entries) <= 2 * 1_000 + 64 + 1
+
+
+def test_a_message_costs_the_same_with_a_thousand_consumers_that_select_other_values(
+    evaluations, monkeypatch
+):
+    """One selector is asked, and one consumer looked at: who waits for it (SES-35, H23)."""
+    driver = Driver()
+    session = driver.open(1)
+    for number in range(1_000):
+        selector = f"color = 'c{number}' AND JMSPriority < 9"
+        driver.do(
+            *(op.OpenConsumer, session),
+            consumer=number + 1, destination="queue:q", selector=selector,
+        )
+        driver.do(op.Get, session, consumer=number + 1, credit=1_000)
+    looked_at: list[int] = []
+    real = delivering.is_held_back
+
+    def counted(consumer):
+        looked_at.append(consumer.number)
+        return real(consumer)
+
+    monkeypatch.setattr(delivering, "is_held_back", counted)
+    for number in range(1_000):
+        message = colored(number, f"c{number}")
+        *_, delivered = driver.do(op.Put, session, destination="queue:q", messages=[message])
+        assert delivered.consumer == number + 1
+    assert len(evaluations) == len(looked_at) == 1_000
+    assert not driver.state.queues["q"].filled_orders
 
 
 def test_consumers_that_are_passed_over_do_not_pile_up():

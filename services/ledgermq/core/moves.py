@@ -204,19 +204,31 @@ def _become_available(store: Queue, messages: Sequence[Message], *, is_new: bool
     """Puts messages into the orders of delivery: behind all others, or where they were."""
     if is_new:
         store.available.extend(messages)
-        for order in store.orders.values():
-            order.extend([one for one in messages if order.wants(one)])
+        if store.orders:
+            _extend_orders(store, messages)
         return
     for message in messages:
         message.consumer = None
         store.available.offer(message)
         if store.group_order is not None:
             store.group_order.came_back(message)
-        for order in store.orders.values():
-            offer_wanted(order, (message,))
+        if store.orders:
+            for order in store.orders_by_value.candidates(message):
+                offer_wanted(order, (message,))
         if isinstance(message, GroupedMessage):
             message.group.came(message)
             _offer_what_became_whole(store, message.group, message)
+
+
+def _extend_orders(store: Queue, messages: Sequence[Message]) -> None:
+    """Adds new messages to the orders that want them, each order's at once."""
+    wanted: dict[Order, list[Message]] = {}
+    for message in messages:
+        for order in store.orders_by_value.candidates(message):
+            if order.wants(message):
+                wanted.setdefault(order, []).append(message)
+    for order, those in wanted.items():
+        order.extend(those)
 
 
 def _leave(

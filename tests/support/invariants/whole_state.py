@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from typing import Any
 
 from ledgermq.core.delivery.delivering import is_paused
 from ledgermq.core.order.affinity import bucket_of
@@ -61,6 +61,9 @@ def check(state: QueueManager) -> None:
     check_storage(state)
     check_quotas(state)
     _check_journal(state)
+    for queue in (*state.queues.values(), *state.subscriptions.values()):
+        selecting_nothing = {key for key, one in queue.consumers.items() if one.order_key is None}
+        assert set(queue.unselecting) == selecting_nothing, f"{queue.name}: who selects nothing"
 
 
 def _check_queue(queue: Queue) -> None:
@@ -168,14 +171,21 @@ def _bonded(bonds: dict[int, Consumer], message: Message, otherwise: Consumer) -
 
 def _check_orders(queue: Queue, where: str) -> None:
     """The orders in use hold what they want, and there are no others."""
-    used = [one.order_key for one in queue.consumers.values() if one.order_key is not None]
-    in_use = {key: one.users for key, one in queue.orders.items() if one.users}
-    assert in_use == dict(Counter(used)), f"{where}: orders in use"
+    users: dict[Any, set[tuple[int, int]]] = {}
+    for consumer in queue.consumers.values():
+        users.setdefault(consumer.order_key, set()).add(consumer.key)
+    users.pop(None, None)
+    in_use = {key: set(one.users) for key, one in queue.orders.items() if one.users}
+    assert in_use == users, f"{where}: orders in use"
+    filled = {one for one in queue.orders.values() if one.has_entries}
+    assert filled <= set(queue.filled_orders) <= set(queue.orders.values()), f"{where}: filled"
     idle = [one for one in queue.orders.values() if not one.users]
     assert all(one.is_of_whole_queue for one in idle), f"{where}: orders that nobody uses"
     for key, order in queue.orders.items():
         wanted = [one for one in _by_place(queue) if one.is_available and order.wants(one)]
         standing = [one for one in wanted if order.may_be_taken(one)]
+        found = all(order in queue.orders_by_value.candidates(one) for one in wanted)
+        assert found, f"{where}: order of {key} is not found by value"
         if queue.affinity is None:
             assert list(order) == standing, f"{where}: order of {key}"
 

@@ -6,6 +6,7 @@ unit: a message, or all segments of one that is got complete.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final
@@ -24,8 +25,10 @@ from ledgermq.core.order.waiting_consumers import (
     waiting_key,
 )
 from ledgermq.core.puts.grouping import group_record
+from ledgermq.core.state.group_order import SortKey
 from ledgermq.core.state.message_states import AVAILABLE
 from ledgermq.core.state.records import Consumer, Message, Queue, WaitingKey
+from ledgermq.core.structures.available import Available
 from ledgermq.core.unit_limits import take_part
 from ledgermq.protocol.get_options import PLAIN
 from ledgermq.protocol.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
@@ -68,8 +71,10 @@ def deliver(entry: Entry, queue: Queue) -> None:
             # Numbered when all shares are known; until then, how many messages it is.
             consumer.doubt = -len(messages)
         shares.setdefault(consumer.key, (consumer, []))[1].extend(messages)
-    for order in queue.orders.values():
+    for order in list(queue.filled_orders):
         order.tidy(queue.counts[AVAILABLE])
+        if not order.has_entries:
+            del queue.filled_orders[order]
     for consumer, share in shares.values():
         _number_and_emit(entry, consumer, share)
 
@@ -84,6 +89,8 @@ def _chooser_for(queue: Queue) -> Callable[[Queue], Iterator[Given]]:
     alike = not queue.orders or all(one.order is None for one in queue.ready.values())
     if plain and alike and not _keeps_back(queue):
         return _one_by_one
+    if plain and not queue.groups:
+        return _by_what_they_select
     return _by_what_they_may_have
 
 
@@ -122,6 +129,43 @@ def _one_by_one(queue: Queue) -> Iterator[Given]:
     for key in passed_over:
         assert queue.waiting is not None, "they were in it"
         queue.waiting.add(key)
+
+
+def _by_what_they_select(queue: Queue) -> Iterator[Given]:
+    """As `_by_what_they_may_have`, where only selectors and match options tell consumers apart.
+
+    What nobody wants to have costs nothing, however many wait for something else.
+    """
+    orders = [(one, one.users) for one in queue.filled_orders]
+    heads: list[tuple[SortKey, int, list[Consumer]]] = []
+    filled: list[Available[Message]] = []
+    for order, users in [*orders, (queue.available, queue.unselecting)]:
+        waiting = [one for one in users.values() if one.key in queue.ready and _may_be_given(one)]
+        if waiting and (first := order.first()):
+            heads.append((first.sort_key, len(filled), waiting))
+            filled.append(order)
+    heapq.heapify(heads)
+    while heads:
+        # Several orders may have the same message first.
+        leading = [heapq.heappop(heads)]
+        while heads and heads[0][0] == leading[0][0]:
+            leading.append(heapq.heappop(heads))
+        first = filled[leading[0][1]].first()
+        assert first is not None, "only its own consumers have taken of it"
+        consumer = min((one for _, _, waiting in leading for one in waiting), key=waiting_key)
+        yield consumer, [first], 1
+        for _, number, waiting in leading:
+            if not consumer.credit and consumer in waiting:
+                waiting.remove(consumer)
+            following = filled[number].first()
+            if waiting and following is not None:
+                heapq.heappush(heads, (following.sort_key, number, waiting))
+
+
+def _may_be_given(consumer: Consumer) -> bool:
+    """Whether a consumer at no place in a group may have what its order has."""
+    in_group = consumer.group_position is not None and consumer.options.logical_order
+    return consumer.credit > 0 and not in_group and not is_held_back(consumer)
 
 
 def _by_what_they_may_have(queue: Queue) -> Iterator[Given]:

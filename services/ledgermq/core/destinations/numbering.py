@@ -7,7 +7,7 @@ from typing import Final
 
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import join_groups, move
-from ledgermq.core.order.selecting import matches, value_in
+from ledgermq.core.order.selecting import asked_value, matches, value_in
 from ledgermq.core.state.group import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
 from ledgermq.core.state.message_states import AVAILABLE, DROPPED, GONE, NEW, PUBLISHED, UNBORN
 from ledgermq.core.state.records import (
@@ -23,7 +23,6 @@ from ledgermq.core.state.records import (
     Topic,
 )
 from ledgermq.protocol.limits import BLOCK_MESSAGES
-from ledgermq.selector import Selector
 
 CREATED_POSITION: Final = attrgetter("created_position")
 
@@ -92,7 +91,8 @@ def _publish(
     dropped: list[Message] = []
     for message in messages:
         publication = Publication(message.enqueued_at)
-        for subscription in _candidates(topic, message):
+        # In the order in which they were made.
+        for subscription in sorted(topic.by_value.candidates(message), key=CREATED_POSITION):
             if _wants(subscription, message, sender):
                 created = subscription.created_position
                 copies.setdefault(created, []).append(_copy_for(message, subscription))
@@ -109,17 +109,6 @@ def _publish(
         subscription.next_sequence = here[-1].sequence + 1
         subscription.added += len(here)
         _arrive(entry, subscription, here, NEW, None)
-
-
-def _candidates(topic: Topic, message: Message) -> list[Subscription]:
-    """Subscriptions that may want a message, in the order in which they were made."""
-    found: list[Subscription] = []
-    for name, by_value in topic.by_value.items():
-        value = "" if name == "" else value_in(message, name)
-        if isinstance(value, (str, bool)):
-            found.extend(by_value.get(value, {}).values())
-    found.sort(key=CREATED_POSITION)
-    return found
 
 
 def _wants(subscription: Subscription, message: Message, sender: Connection | None) -> bool:
@@ -139,28 +128,12 @@ def add_to_topic(subscription: Subscription) -> None:
     topic, created = subscription.topic, subscription.created_position
     topic.subscriptions[created] = subscription
     if not subscription.has_ended:
-        name, value = _asked_value(subscription.selector)
-        topic.by_value.setdefault(name, {}).setdefault(value, {})[created] = subscription
+        topic.by_value.add(created, subscription, asked_value(subscription.selector), value_in)
 
 
 def hand_no_more(subscription: Subscription) -> None:
-    topic = subscription.topic
-    name, value = _asked_value(subscription.selector)
-    by_value = topic.by_value[name]
-    del by_value[value][subscription.created_position]
-    if not by_value[value]:
-        del by_value[value]
-    if not by_value:
-        del topic.by_value[name]
-
-
-def _asked_value(selector: Selector | None) -> tuple[str, str | bool]:
-    """The identifier and value that a message must have to match, or two empty texts."""
-    if selector is not None:
-        for name, value in selector.equalities:
-            if isinstance(value, (str, bool)):
-                return name, value
-    return "", ""
+    asked = asked_value(subscription.selector)
+    subscription.topic.by_value.remove(subscription.created_position, asked)
 
 
 def _copy_for(message: Message, subscription: Subscription) -> Message:

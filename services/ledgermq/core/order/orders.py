@@ -1,7 +1,8 @@
 """Orders of what consumers select: by a selector, by match options, by groups.
 
 A queue has one order for each selector and options in use, of the available messages that these
-want, so that a get looks at no message that it does not take. Some options ask for other items of
+want, so that a get looks at no message that it does not take; a message looks only at those orders
+whose selectors ask for no value or for one that it has. Some options ask for other items of
 a group too: such an entry is passed over when it comes up too early, and offered again when the
 group, or the logical message, has become available.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from ledgermq.core.moves import offer_again
 from ledgermq.core.order.affinity import forget_aside
-from ledgermq.core.order.selecting import is_permitted, is_wanted, matches
+from ledgermq.core.order.selecting import asked_value, is_permitted, is_wanted, matches, value_in
 from ledgermq.core.state.group_order import GroupOrder
 from ledgermq.core.state.records import Consumer, Message, Order, Queue, may_be_given
 from ledgermq.protocol.get_options import Options
@@ -24,7 +25,7 @@ def _new_order(queue: Queue, selector: Selector | None, options: Options) -> Ord
     def may_be_taken(message: Message) -> bool:
         return may_be_given(message) and is_permitted(options, message)
 
-    order = Order(selector, options, wants, may_be_taken)
+    order = Order(selector, options, wants, may_be_taken, queue.filled_orders)
     found = _candidates(queue, options)
     order.extend(one for one in found if one.is_available and wants(one))
     return order
@@ -50,11 +51,13 @@ def add_consumer(consumer: Consumer) -> None:
 def use_order(consumer: Consumer) -> None:
     queue, key = consumer.queue, consumer.order_key
     if key is None:
+        queue.unselecting[consumer.key] = consumer
         return
     order = queue.orders.get(key)
     if order is None:
         order = queue.orders[key] = _new_order(queue, consumer.selector, consumer.options)
-    order.users += 1
+        queue.orders_by_value.add(key, order, asked_value(consumer.selector), value_in)
+    order.users[consumer.key] = consumer
     consumer.order = order
 
 
@@ -65,11 +68,14 @@ def leave_order(consumer: Consumer) -> None:
     """
     queue, order, key = consumer.queue, consumer.order, consumer.order_key
     if order is None or key is None:
+        queue.unselecting.pop(consumer.key, None)
         return
     consumer.order = None
-    order.users -= 1
+    order.users.pop(consumer.key, None)
     if not order.users and not order.is_of_whole_queue:
         del queue.orders[key]
+        queue.orders_by_value.remove(key, asked_value(order.selector))
+        queue.filled_orders.pop(order, None)
         forget_aside(queue, order)
 
 

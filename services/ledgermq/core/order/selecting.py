@@ -55,6 +55,15 @@ def matches(selector: Selector, message: Message) -> bool:
     return selector.matches(lambda name: value_in(message, name))
 
 
+def asked_value(selector: Selector | None) -> tuple[str, str | bool] | None:
+    """An identifier and the value that a message must have there to match, if there is one."""
+    if selector is not None:
+        for name, value in selector.equalities:
+            if isinstance(value, (str, bool)):
+                return name, value
+    return None
+
+
 def is_wanted(options: Options, message: Message) -> bool:
     """Whether a message may come at all, by what never changes of it.
 

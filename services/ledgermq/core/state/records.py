@@ -9,7 +9,7 @@ messages stand in `Queue.messages` in the last two cases.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -24,6 +24,7 @@ from ledgermq.core.state.message_states import (
 )
 from ledgermq.core.state.storage import Segment
 from ledgermq.core.structures.available import Available
+from ledgermq.core.structures.by_value import ByValue
 from ledgermq.core.structures.lazy_heap import LazyHeap
 from ledgermq.protocol.get_options import PLAIN, GroupPosition, Options
 from ledgermq.protocol.operations import Commit, Header
@@ -186,12 +187,13 @@ class SegmentMessage(GroupedMessage):
 
 
 class Order(Available[Message]):
-    """The messages that a selector and options want; `users` counts the consumers that use it.
+    """The messages that a selector and options want; `users` are the consumers that use it.
 
-    `wants` says whether it wants a message, by what never changes of that.
+    `wants` says whether it wants a message, by what never changes of that. It is in `filled`, of
+    all orders of the queue those that have entries, from when something is added on.
     """
 
-    __slots__ = ("options", "selector", "users", "wants")
+    __slots__ = ("filled", "options", "selector", "users", "wants")
 
     def __init__(
         self,
@@ -199,12 +201,23 @@ class Order(Available[Message]):
         options: Options,
         wants: Callable[[Message], bool],
         may_be_taken: Callable[[Message], bool],
+        filled: dict[Order, None],
     ) -> None:
         super().__init__(may_be_taken)
         self.selector = selector
         self.options = options
         self.wants = wants
-        self.users = 0
+        self.filled = filled
+        self.users: dict[tuple[int, int], Consumer] = {}
+
+    def extend(self, items: Iterable[Message]) -> None:
+        super().extend(items)
+        if self.has_entries:
+            self.filled[self] = None
+
+    def offer(self, item: Message) -> None:
+        super().offer(item)
+        self.filled[self] = None
 
     @property
     def is_of_whole_queue(self) -> bool:
@@ -297,6 +310,10 @@ class Queue:
     available: Available[Message] = field(default_factory=lambda: Available(may_be_given))
     # Those of what its consumers select.
     orders: dict[OrderKey, Order] = field(default_factory=dict)
+    orders_by_value: ByValue[OrderKey, Order, Message] = field(default_factory=ByValue)
+    filled_orders: dict[Order, None] = field(default_factory=dict)
+    # Its consumers that select nothing.
+    unselecting: dict[tuple[int, int], Consumer] = field(default_factory=dict)
     groups: dict[bytes, Group[GroupedMessage]] = field(default_factory=dict)
     # The groups that only one consumer gets, because it is inside of them.
     reserved: dict[bytes, Consumer] = field(default_factory=dict)
@@ -436,9 +453,8 @@ class Topic(Queue):
     # By rising sequence number, as the messages of a queue.
     publications: dict[int, Publication] = field(default_factory=dict)
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
-    # Subscriptions whose selector asks for one value of an identifier, by that value; the
-    # others stand under "". A publication looks at those that may want it only.
-    by_value: dict[str, dict[str | bool, dict[int, Subscription]]] = field(default_factory=dict)
+    # Those of them that are handed copies: a publication looks at those only that may want it.
+    by_value: ByValue[int, Subscription, Message] = field(default_factory=ByValue)
 
     @property
     def destination(self) -> str:

@@ -62,6 +62,11 @@ class Available(Generic[P]):
         heapq.heappush(self._returned[item.priority], (item.sequence, item))
         self._entries += 1
 
+    @property
+    def has_entries(self) -> bool:
+        """Whether something may be in it."""
+        return self._entries > 0
+
     def tidy(self, count_max: int) -> None:
         """Makes the order anew if it has many more entries than items can be available."""
         if self._entries > 2 * count_max + SPARE_ENTRIES:
