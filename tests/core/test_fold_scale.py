@@ -213,7 +213,9 @@ def test_a_message_costs_the_same_with_a_thousand_consumers_that_select_other_va
         selector = f"color = 'c{number}' AND JMSPriority < 9"
         driver.do(
             *(op.OpenConsumer, session),
-            consumer=number + 1, destination="queue:q", selector=selector,
+            consumer=number + 1,
+            destination="queue:q",
+            selector=selector,
         )
         driver.do(op.Get, session, consumer=number + 1, credit=1_000)
     looked_at: list[int] = []

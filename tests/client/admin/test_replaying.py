@@ -58,7 +58,10 @@ def test_what_cannot_be_put_is_named_and_all_before_it_is_there(memory):
         with pytest.raises(ledgermq.ReplayStoppedError, match=f"{500:032x}") as caught:
             put(connection, messages, tell=told.append)
         assert "put at QM1@7/500" in str(caught.value)
-        assert any(note.startswith("messages that were put before that: 110;") for note in caught.value.__notes__)
+        assert any(
+            note.startswith("messages that were put before that: 110;")
+            for note in caught.value.__notes__
+        )
         assert isinstance(caught.value.__cause__, ledgermq.LedgerMQError)
         assert numbers(connection) == list(range(1, 111))
     assert (told[0], told[-1]) == (100, 110)
