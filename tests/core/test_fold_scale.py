@@ -175,6 +175,19 @@ def test_deadlines_of_messages_that_are_gone_do_not_pile_up():
     assert len(driver.state.expiries._entries) <= 3 * 1_024
 
 
+def looks(monkeypatch, module, name: str) -> list[int]:
+    """The number of each consumer that a function of a module is asked about from now on."""
+    looked_at: list[int] = []
+    real = getattr(module, name)
+
+    def counted(consumer):
+        looked_at.append(consumer.number)
+        return real(consumer)
+
+    monkeypatch.setattr(module, name, counted)
+    return looked_at
+
+
 def test_a_message_costs_the_same_with_a_thousand_waiting_consumers(monkeypatch):
     """Few of them are looked at for each message and acknowledgement (H23)."""
     driver = Driver()
@@ -182,14 +195,7 @@ def test_a_message_costs_the_same_with_a_thousand_waiting_consumers(monkeypatch)
     for number in range(1, 1_001):
         driver.do(op.OpenConsumer, session, consumer=number, destination="queue:q")
         driver.do(op.Get, session, consumer=number, credit=1_000)
-    looked_at: list[int] = []
-    real = waiting_consumers.waiting_key
-
-    def counted(consumer):
-        looked_at.append(consumer.number)
-        return real(consumer)
-
-    monkeypatch.setattr(waiting_consumers, "waiting_key", counted)
+    looked_at = looks(monkeypatch, waiting_consumers, "waiting_key")
     got: set[int] = set()
     for number in range(1_100):
         message = colored(number, "red")
@@ -218,14 +224,7 @@ def test_a_message_costs_the_same_with_a_thousand_consumers_that_select_other_va
             selector=selector,
         )
         driver.do(op.Get, session, consumer=number + 1, credit=1_000)
-    looked_at: list[int] = []
-    real = delivering.is_held_back
-
-    def counted(consumer):
-        looked_at.append(consumer.number)
-        return real(consumer)
-
-    monkeypatch.setattr(delivering, "is_held_back", counted)
+    looked_at = looks(monkeypatch, delivering, "is_held_back")
     for number in range(1_000):
         message = colored(number, f"c{number}")
         *_, delivered = driver.do(op.Put, session, destination="queue:q", messages=[message])

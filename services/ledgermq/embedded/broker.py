@@ -26,7 +26,7 @@ from ledgermq.embedded.class_archive import archive_options
 from ledgermq.embedded.directory import BrokerDirectory, BrokerRecord
 from ledgermq.embedded.errors import BrokerStartError, ForeignClusterError, PortTakenError
 from ledgermq.embedded.jars import BROKER, broker_jars
-from ledgermq.embedded.java import find_java
+from ledgermq.embedded.java import QUICK_START, find_java
 from ledgermq.embedded.ports import choose_port, port_is_free
 from ledgermq.embedded.settings import HOST, java_options, server_properties
 
@@ -36,8 +36,6 @@ STOP_TIMEOUT_SECONDS = 30
 SPAWN_TIMEOUT_SECONDS = 30
 PROBE_PAUSE_SECONDS = 0.05
 PROBE_TIMEOUT_SECONDS = 2
-# The first level of compilation is enough for a process that does not live long.
-QUICK_START = "-XX:TieredStopAtLevel=1"
 FREE_BYTES_LOW = 256 * 1024 * 1024
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from ledgermq.embedded.errors import JavaMissingError, JavaTooOldError
 
 JAVA_VERSION_MIN = 17
+# The first level of compilation is enough for a process that does not live long.
+QUICK_START = "-XX:TieredStopAtLevel=1"
 
 HOW_TO_GET_JAVA = (
     f"Install a Java runtime, version {JAVA_VERSION_MIN} or newer, and put it on PATH or point "

@@ -31,6 +31,7 @@ from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.pages.page import counted
 from ledgermq_spark.tables.totals import totals_of
 from ledgermq_spark.tables.traffic import (
+    LISTED_MAX,
     Points,
     never_used,
     series_of,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 __all__ = ["EXIT_CODES", "AuditReport", "Subject", "audit", "judge", "unreadable_chunks"]
 
 EXIT_CODES = {"agrees": 0, "anomalies": 1, "unproven": 5}
-LISTED_MAX = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ledgermq_spark.tables.traffic import LISTED_MAX
+
 if TYPE_CHECKING:
     from ledgermq_spark.laws.law import Facts
 
-LISTED_MAX: Final = 500
 # Corrections first: they are few, and none may be missing for many purges.
 BY_HAND: Final = """
 SELECT replied_at AS position, kind AS operation, target AS queue, number, action,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
 
-from ledgermq.embedded.jars import SPARK_CONNECTOR
 from ledgermq.protocol.operations import Operation
 from ledgermq.wire.framing.codec import (
     NOT_STAMPED,
@@ -126,6 +125,9 @@ def read_raw(
     try:
         frame = reader.load()
     except AnalysisException as cause:
+        # Spark's Python workers import this file, and do without the broker's package.
+        from ledgermq.embedded.jars import SPARK_CONNECTOR
+
         raise SparkUnavailableError(
             "this Spark session cannot read Kafka: before it starts, set spark.jars.packages to "
             f"{':'.join(SPARK_CONNECTOR.modules[0])}, or spark.jars to the files that "

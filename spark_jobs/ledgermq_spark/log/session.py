@@ -25,7 +25,7 @@ ARROW_BATCH_BYTES_MAX = 64 * 1024 * 1024
 ARROW_BATCH_RECORDS_MAX = 2_000
 # What counts is how soon a job is over, not how short its pauses are: a tenth of an audit's laws.
 COLLECTOR = "-XX:+UseParallelGC"
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+CODE_CACHE = "-XX:ReservedCodeCacheSize=256m"
 
 # Each sort and each join of a task begins with one such page, zeroed: by default a 32nd of the heap
 # of two cores, which a small log fills to a hundredth. That was a tenth of an audit's laws.
@@ -118,7 +118,7 @@ def spark_session(
         return _submitted_session(application, log_level)
     from ledgermq.embedded.class_archive import archive_options
     from ledgermq.embedded.jars import delta_jars, spark_connector_jars
-    from ledgermq.embedded.java import first_java
+    from ledgermq.embedded.java import QUICK_START, first_java
 
     jars = ",".join(map(str, [*spark_connector_jars(), *(delta_jars() if delta else ())]))
     scratch = str(directory or tempfile.mkdtemp(prefix="ledgermq-spark-"))
@@ -127,7 +127,7 @@ def spark_session(
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).appName(application)
     if brief:
-        java_options = f"{QUICK_START} {java_options}"
+        java_options = f"{QUICK_START} {CODE_CACHE} {java_options}"
     archive = map(shlex.quote, archive_options(spark_program(), first_java()))
     java_options = " ".join([*archive, java_options])
     settings = _settings(scratch, jars, shuffle_partitions, driver_memory, java_options)

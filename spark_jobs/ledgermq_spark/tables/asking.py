@@ -121,8 +121,6 @@ def _refuse_statements(spark: SparkSession, text: str) -> None:
         with _told():
             try:
                 statement = parser.parsePlan(text)
-            except ParseException:
-                raise
             except Py4JError:
                 raise refused from None
         if statement.getClass().getSimpleName() not in HARMLESS:

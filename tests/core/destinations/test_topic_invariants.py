@@ -196,7 +196,7 @@ def test_topic_forgets_what_selectors_asked_for():
     lines += [f"close-consumer {number}" for number in (1, 2)]
     player = play(read_scripts("\n".join(lines))[0])
     topic = player.state.topics["t"]
-    assert topic.by_value.names == ["n"]
+    assert topic.by_value.asked == [("n", ["a"])]
     last = play(read_scripts("\n".join([*lines, "close-consumer 3"]))[0])
     assert not last.state.topics["t"].by_value
 

@@ -7,7 +7,7 @@ unit: a message, or all segments of one that is got complete.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -140,8 +140,13 @@ def _by_what_they_select(queue: Queue) -> Iterator[Given]:
     heads: list[tuple[SortKey, int, list[Consumer]]] = []
     filled: list[Available[Message]] = []
     for order, users in [*orders, (queue.available, queue.unselecting)]:
-        waiting = [one for one in users.values() if one.key in queue.ready and _may_be_given(one)]
-        if waiting and (first := order.first()):
+        first = order.first()
+        if first is None:
+            continue
+        waiting = _waiting(one for one in users.values() if one.key in queue.ready)
+        # Whoever is inside of a group waits for the rest of it, whatever else is there.
+        waiting = [one for one in waiting if _head_for(one) is first]
+        if waiting:
             heads.append((first.sort_key, len(filled), waiting))
             filled.append(order)
     heapq.heapify(heads)
@@ -162,19 +167,13 @@ def _by_what_they_select(queue: Queue) -> Iterator[Given]:
                 heapq.heappush(heads, (following.sort_key, number, waiting))
 
 
-def _may_be_given(consumer: Consumer) -> bool:
-    """Whether a consumer at no place in a group may have what its order has."""
-    in_group = consumer.group_position is not None and consumer.options.logical_order
-    return consumer.credit > 0 and not in_group and not is_held_back(consumer)
-
-
 def _by_what_they_may_have(queue: Queue) -> Iterator[Given]:
     """Not every consumer may take each message.
 
     The message that comes first of all that anybody waiting may take goes to one of those who may
     take it: whoever's order it leads.
     """
-    waiting = _waiting(queue)
+    waiting = _waiting(queue.ready.values())
     while waiting and (given := _first_of([(one, _head_for(one)) for one in waiting])):
         yield given
         if given[0].doubt or queue.unacknowledged_max or not given[0].credit:
@@ -185,7 +184,7 @@ def _one_at_a_time(queue: Queue) -> Iterator[Given]:
     """One message if nothing is in flight; what was received before comes first (DB-22)."""
     if queue.in_flight:
         return
-    waiting = _waiting(queue)
+    waiting = _waiting(queue.ready.values())
     back = first_received(queue)
     if back is None:
         heads = [(one, _head_for(one)) for one in waiting]
@@ -195,8 +194,8 @@ def _one_at_a_time(queue: Queue) -> Iterator[Given]:
         yield given
 
 
-def _waiting(queue: Queue) -> list[Consumer]:
-    return [one for one in queue.ready.values() if not is_held_back(one) and _room(one) > 0]
+def _waiting(ready: Iterable[Consumer]) -> list[Consumer]:
+    return [one for one in ready if not is_held_back(one) and _room(one) > 0]
 
 
 def _first_of(heads: list[Head]) -> Given | None:

@@ -29,9 +29,9 @@ class ByValue(Generic[K, Item, M]):
         return bool(self._others or self._asking)
 
     @property
-    def names(self) -> list[str]:
-        """What somebody asks for the value of."""
-        return list(self._asking)
+    def asked(self) -> list[tuple[str, list[Value]]]:
+        """The names that somebody asks for, each with the values."""
+        return [(name, list(by_value)) for name, (_, by_value) in self._asking.items()]
 
     def add(
         self,
