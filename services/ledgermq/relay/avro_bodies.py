@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, BinaryIO, Final
 
-from fastavro import parse_schema, schemaless_reader
 from fastavro.schema import SchemaParseException, UnknownType
 
+from ledgermq.relay.avro_readers import reader_of
 from ledgermq.wire.content.content import Body
 from ledgermq.wire.content.objects import LONG_MAX, LONG_MIN, ObjectBody
 from ledgermq.wire.framing.confluent import CONFLUENT, CONFLUENT_BYTES
@@ -23,7 +24,7 @@ class AvroBodies:
 
     def __init__(self, url: str) -> None:
         self._registry = SchemaRegistry(url)
-        self._schemas: dict[int, Any] = {}
+        self._readers: dict[int, Callable[[BinaryIO], Any]] = {}
 
     def __call__(self, value: bytes | None) -> Body:
         """A flat record as a map, anything else as an object, no value as no body.
@@ -38,28 +39,30 @@ class AvroBodies:
         if value[:1] != CONFLUENT or len(value) < CONFLUENT_BYTES:
             raise ValueError("it does not begin with the id of a schema")
         number = int.from_bytes(value[len(CONFLUENT) : CONFLUENT_BYTES], "big")
-        schema, rest = self._schema(number), io.BytesIO(value[CONFLUENT_BYTES:])
+        reader, rest = self._reader(number), io.BytesIO(value[CONFLUENT_BYTES:])
         try:
-            read: Any = schemaless_reader(rest, schema, None)
+            read: Any = reader(rest)
+        except RecursionError as error:
+            raise ValueError(f"it is nested too deep to decode by schema {number}") from error
         except (ValueError, TypeError, LookupError, ArithmeticError, EOFError) as error:
             raise ValueError(f"it does not decode by schema {number}: {error}") from error
         if left := len(rest.read()):
             raise ValueError(f"{left} bytes follow what decodes by schema {number}")
         return read if isinstance(read, dict) and _is_flat(read) else ObjectBody(read)
 
-    def _schema(self, number: int) -> Any:
-        found = self._schemas.get(number)
+    def _reader(self, number: int) -> Callable[[BinaryIO], Any]:
+        found = self._readers.get(number)
         if found is None:
             text = self._registry.text_of(number)
             if text is None:
                 raise ValueError(f"the schema registry at {self._registry.shown} has no {number}")
             try:
-                found = parse_schema(json.loads(text))
+                found = reader_of(json.loads(text))
             except (SchemaParseException, UnknownType, ValueError, TypeError, KeyError) as error:
                 raise ValueError(
-                    f"schema {number} is no Avro schema that stands for itself: {error}"
+                    f"schema {number} is no Avro schema that can be read by alone: {error}"
                 ) from error
-            self._schemas[number] = found
+            self._readers[number] = found
         return found
 
 

@@ -1,0 +1,101 @@
+"""Reads values by a schema of anybody's: whatever stands in them, it ends or raises.
+
+fastavro's compiled reader believes two things that a value says. An array whose items take no bytes
+may claim 2**62 of them in ten bytes, which is refused by the schema. And a type that holds itself
+recurses in C as deep as a value of a few kilobytes says, which ends the process: such a schema is
+read by fastavro's reader in Python, whose depth Python bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, BinaryIO, Final
+
+from fastavro import _read_py, parse_schema, schemaless_reader
+from fastavro.io.binary_decoder import BinaryDecoder
+
+RECORDS: Final = ("record", "error")
+LONG_BITS: Final = 64
+
+
+def reader_of(schema: Any) -> Callable[[BinaryIO], Any]:
+    """What reads by a schema.
+
+    Raises:
+        ValueError: Nothing can, in bounds.
+    """
+    named: dict[str, Any] = {}
+    parsed = parse_schema(schema, named)
+    look = _Look()
+    look.at(parsed)
+    if look.holds_itself:
+        names = {"writer": named, "reader": {}}
+        read: Any = _read_py.read_data
+        return lambda file: read(_Decoder(file), parsed, names)
+    return lambda file: schemaless_reader(file, parsed, None)
+
+
+class _Decoder(BinaryDecoder):
+    """Its numbers end: fastavro's grow with each byte, and so does the time for the next."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        made: Any = super().__init__
+        made(file)
+        self._file = file
+
+    def read_long(self) -> int:
+        found = 0
+        for shift in range(0, LONG_BITS, 7):
+            read: bytes = self._file.read(1)
+            if not read:
+                raise EOFError("it ends within a number")
+            byte = read[0]
+            found |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (found >> 1) ^ -(found & 1)
+        raise ValueError("a number in it does not end")
+
+    read_int = read_long
+
+
+class _Look:
+    """One way through a schema; what is named is looked at once."""
+
+    def __init__(self) -> None:
+        self.holds_itself = False
+        # None: still being looked at.
+        self._named: dict[str, bool | None] = {}
+
+    def at(self, schema: Any) -> bool:
+        """Whether values may take no bytes."""
+        if isinstance(schema, list):
+            for one in schema:
+                self.at(one)
+            return False
+        if isinstance(schema, str):
+            return self._at_name(schema)
+        kind = schema["type"]
+        if kind in RECORDS:
+            return self._at_record(schema)
+        if kind == "fixed":
+            self._named[schema["name"]] = schema["size"] == 0
+            return bool(self._named[schema["name"]])
+        if kind == "array" and self.at(schema["items"]):
+            raise ValueError("items of an array take no bytes, so that nothing bounds their count")
+        if kind == "map":
+            self.at(schema["values"])
+        return False if kind in ("array", "map", "enum") else self.at(kind)
+
+    def _at_name(self, name: str) -> bool:
+        found = self._named.get(name, name == "null")
+        if found is None:
+            # It holds an array, map or union that takes a byte, or no value of it ever ends.
+            self.holds_itself = True
+        return bool(found)
+
+    def _at_record(self, schema: Any) -> bool:
+        name = schema["name"]
+        self._named[name] = None
+        found = [self.at(one["type"]) for one in schema["fields"]]
+        self._named[name] = all(found)
+        return all(found)

@@ -1,0 +1,113 @@
+"""No value makes the reader of Avro hang, take all memory or end the process."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ledgermq.relay.avro_bodies import AvroBodies
+from ledgermq.wire.content.objects import ObjectBody
+from support.brokers.registry_gate import RegistryGate
+
+# 2**62 items, as Avro writes the number.
+MANY = b"\x80" * 8 + b"\x80\x01"
+EMPTY = {"type": "record", "name": "a.Empty", "fields": []}
+LINK = {"name": "next", "type": ["null", "Chain"]}
+CHAIN = {"type": "record", "name": "a.Chain", "fields": [LINK]}
+TREE = {
+    "type": "record",
+    "name": "Tree",
+    "fields": [
+        {"name": "is_red", "type": "boolean"},
+        {"name": "under", "type": {"type": "array", "items": "Tree"}},
+    ],
+}
+
+
+def _record(name, **fields):
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [{"name": name, "type": kind} for name, kind in fields.items()],
+    }
+
+
+def _array(items):
+    return {"type": "array", "items": items}
+
+
+@pytest.fixture
+def read():
+    """A value by a schema, as a bridge reads it; the registry has this schema only."""
+
+    def ask(schema, value):
+        body = _read(schema, value)
+        return body.load() if isinstance(body, ObjectBody) else body
+
+    def _read(schema, value):
+        with RegistryGate("http://127.0.0.1") as gate:
+            gate.answer = (200, json.dumps({"schema": json.dumps(schema)}).encode())
+            return AvroBodies(gate.url)(b"\0\0\0\0\x01" + value)
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "null",
+        {"type": "null"},
+        EMPTY,
+        {"type": "fixed", "name": "None", "size": 0},
+        _record("Outer", one=EMPTY, two="a.Empty", three="null"),
+    ],
+)
+@pytest.mark.parametrize("place", [_array, lambda one: _record("R", f=["null", _array(one)])])
+def test_an_array_of_what_takes_no_bytes_is_refused(read, items, place):
+    """A value of ten bytes would make 2**62 items of it."""
+    with pytest.raises(ValueError, match="items of an array take no bytes"):
+        read(place(items), MANY + b"\0")
+
+
+@pytest.mark.parametrize(
+    "items", ["boolean", ["null"], _array("int"), {"type": "map", "values": "null"}]
+)
+def test_an_array_of_what_takes_bytes_ends_with_its_value(read, items):
+    """A count is believed as far as there are bytes."""
+    with pytest.raises(ValueError, match="does not decode"):
+        read(_array(items), MANY + b"\0")
+    assert read(_array(items), b"\x02\0\0")
+
+
+@pytest.mark.parametrize("schema", [CHAIN, TREE, _record("Endless", one="Endless")])
+@pytest.mark.parametrize("value", [b"", b"\x02" * 10_000, b"\x02" * 1_000_000, b"\xff" * 1_000_000])
+def test_what_is_nested_as_deep_as_it_likes_is_refused(read, schema, value):
+    """It is the value that says how deep; no reader in C can be asked."""
+    with pytest.raises(ValueError, match=r"too deep|does not decode"):
+        read(schema, value)
+
+
+def test_a_type_that_holds_itself_is_read_as_deep_as_an_object_goes(read):
+    """A hundred levels, as of any object."""
+    depth, at = 0, read(CHAIN, b"\x02" * 98 + b"\0")
+    while at["next"] is not None:
+        depth, at = depth + 1, at["next"]
+    assert depth == 98
+    tree = read(TREE, b"\x01\x04\x00\x00\x01\x00\x00")
+    leaves = [{"is_red": False, "under": []}, {"is_red": True, "under": []}]
+    assert tree == {"is_red": True, "under": leaves}
+
+
+def test_a_cut_value_of_a_type_that_holds_itself_is_refused(read):
+    """The reader in Python has an error of its own for it."""
+    with pytest.raises(ValueError, match="does not decode by schema 1"):
+        read(TREE, b"")
+
+
+@pytest.mark.parametrize("used", ["Item", _array("Item"), {"type": "map", "values": "Item"}])
+def test_a_type_that_is_named_twice_does_not_hold_itself(read, used):
+    """What is used again beside itself is read as any other."""
+    item = _record("Item", id="int")
+    schema = _record("Both", one=item, two=used)
+    assert read(schema, b"\x02" + (b"\x04" if used == "Item" else b"\0"))["one"] == {"id": 1}
