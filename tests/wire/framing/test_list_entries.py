@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import tracemalloc
+from io import BytesIO
 from random import Random
 from typing import Any
 
 import pytest
+from fastavro import schemaless_reader
 
 from ledgermq.protocol.limits import LIST_ENTRIES_MAX
 from ledgermq.protocol.operations import Acknowledge, Unreadable
@@ -112,3 +114,21 @@ def test_records_with_a_million_ranges_take_no_memory():
         tracemalloc.stop()
     assert all(isinstance(one, Unreadable) for one in found)
     assert peak < 1024 * 1024
+
+
+def test_a_number_without_end_is_passed_over_as_fast_as_other_bytes():
+    """One of 8 MiB took hours, and the worker with it; it is no operation (§8)."""
+    value = acknowledge(1)[:-4] + b"\xff" * (8 * 1024 * 1024)
+    found = decode_operation(value)
+    assert isinstance(found, Unreadable)
+    assert found.reason == "record-unreadable"
+
+
+def test_a_number_of_too_many_bytes_counts_as_the_reader_reads_it():
+    """Otherwise an operation with too many entries could pass for one that does not decode."""
+    chance = Random(7)
+    for _ in range(2000):
+        more = bytes(chance.randrange(128, 256) for _ in range(chance.choice((0, 8, 9, 10, 30))))
+        number = more + bytes([chance.randrange(128)])
+        read = schemaless_reader(BytesIO(number), "long", None)
+        assert list_entries._number(list_entries._Datum(number), 0) == (read, len(number))

@@ -16,6 +16,8 @@ from ledgermq.wire.framing.schemas import by_name
 # Passes over a datum of one schema: from the offset of its first byte to that behind its last.
 Pass = Callable[["_Datum", int], int]
 DOUBLE_BYTES: Final = 8
+LONG_BITS: Final = 64
+LONG_MASK: Final = 2**LONG_BITS - 1
 
 
 class _TooManyError(Exception):
@@ -87,7 +89,11 @@ def _counted(schema: Any, named: dict[str, _Counted]) -> _Counted:
 
 
 def _number(datum: _Datum, offset: int) -> tuple[int, int]:
-    """A number of variable length, and the offset behind it."""
+    """A number of variable length, and the offset behind it.
+
+    Of one that is longer than any number is, the reader's arithmetic: 64 bits, which the shift goes
+    around. Kept whole, each byte would take longer than the one before.
+    """
     value = datum.value
     byte = value[offset]
     offset += 1
@@ -95,8 +101,8 @@ def _number(datum: _Datum, offset: int) -> tuple[int, int]:
     while byte & 0x80:
         byte = value[offset]
         offset += 1
-        found |= (byte & 0x7F) << shift
-        shift += 7
+        found |= (byte & 0x7F) << shift & LONG_MASK
+        shift = (shift + 7) % LONG_BITS
     return (found >> 1) ^ -(found & 1), offset
 
 
