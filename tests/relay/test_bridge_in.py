@@ -129,6 +129,24 @@ def test_garbage_is_carried_or_goes_aside_and_nothing_is_missing(ways):
     assert bodies[12] == 7
 
 
+def test_a_queue_for_what_is_no_message_may_have_other_uses(ways):
+    """It is the target too, or another bridge's, or took the topic itself: each gets all of it."""
+    topic, first, second = ways.topic(), ways.name(), ways.name()
+    ways.produce(topic, *({"value": value} for value in (b"{}", b"\xff", b"{", b"1", b"\xff")))
+    both = [0, 1, 2, 3, 4]
+    for _ in range(2):
+        ways.bridge(topic, f"queue:{first}", body="json", bad=f"queue:{first}").run()
+    assert sorted(_offsets(ways.messages(first))) == both
+    for _ in range(2):
+        ways.bridge(topic, f"queue:{second}", body="text", bad=f"queue:{first}").run()
+    assert _offsets(ways.messages(second)) == [0, 2, 3]
+    assert sorted(_offsets(ways.messages(first))) == sorted([*both, 1, 4])
+
+
+def _offsets(messages):
+    return [one.properties["LedgerMQ_KafkaOffset"] for one in messages]
+
+
 def test_headers_that_are_no_properties_stand_in_one(ways):
     """Names, repetitions, values that are no text and nulls: all of them, in their order."""
     topic, queue = ways.topic(), ways.name()

@@ -6,6 +6,7 @@ remembered anywhere, so this may be stopped anywhere, and be run several times a
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections.abc import Callable
@@ -85,8 +86,15 @@ class BridgeIn:
             taker = Taker(connection, puts, self.target, reader.source)
             bad = None
             if self.bad is not None:
-                bad = Taker(connection, puts, self.bad, reader.source)
+                bad = Taker(connection, puts, self.bad, self._bad_source(reader.source))
             _Crossing(self, reader, puts, taker, bad).run()
+
+    def _bad_source(self, source: str) -> str:
+        """Another source than the topic: `bad` may take that too, or what is bad of other targets.
+
+        A digest, as the name of a source has a limit that topic and target together may exceed.
+        """
+        return f"{source}/bad/{hashlib.sha256(self.target.encode()).hexdigest()[:32]}"
 
 
 class _Crossing:

@@ -22,7 +22,7 @@ class LogIdentity:
 
 def log_identity(bootstrap: str, topic: str, timeout_seconds: float) -> LogIdentity:
     """LogUnreadableError: Kafka did not answer, or there is no such topic."""
-    admin = AdminClient(client_options(bootstrap, {"log_level": 3}))
+    admin = AdminClient(client_options(bootstrap, {"log_level": 0}))
     try:
         cluster = admin.describe_cluster(request_timeout=timeout_seconds).result()
         described = admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_seconds)
