@@ -147,6 +147,41 @@ def _offsets(messages):
     return [one.properties["LedgerMQ_KafkaOffset"] for one in messages]
 
 
+@pytest.mark.parametrize("quota", [{"messages_max": 7}, {"bytes_max": 3000}])
+def test_a_quota_smaller_than_what_waits_is_filled_message_by_message(ways, quota):
+    """What it has no room for waits; as it is drained all comes, in order."""
+    topic, queue = ways.topic(), ways.name()
+    ways.produce(topic, *({"value": str(n).encode()} for n in range(60)))
+    with ways.connect() as connection:
+        connection.admin.create_queue(queue, **quota)
+        bridge = ways.bridge(topic, f"queue:{queue}")
+        thread = threading.Thread(target=bridge.run)
+        thread.start()
+        with connection.session() as session:
+            consumer = session.consumer(f"queue:{queue}", prefetch=0)
+            found = [consumer.receive(timeout=30) for _ in range(60)]
+        thread.join(60)
+    assert [int(one.body) for one in found] == list(range(60))
+    assert bridge.put == 60
+
+
+def test_a_full_queue_is_asked_for_room_with_one_message(ways):
+    """What is refused stands on the log: no batch of it every second, and it is said once."""
+    topic, queue = ways.topic(), ways.name()
+    ways.produce(topic, *({"value": b"x" * 1000} for _ in range(500)))
+    with ways.connect() as connection:
+        connection.admin.create_queue(queue, messages_max=3)
+        bridge = ways.bridge(topic, f"queue:{queue}")
+        thread = threading.Thread(target=bridge.run)
+        thread.start()
+        thread.join(5)
+        assert thread.is_alive()
+        bridge.stopping.set()
+        thread.join(60)
+    (told,) = (one for one in ways.told if f"queue:{queue}" in one)
+    assert "no room for 1 more" in told
+
+
 def test_headers_that_are_no_properties_stand_in_one(ways):
     """Names, repetitions, values that are no text and nulls: all of them, in their order."""
     topic, queue = ways.topic(), ways.name()

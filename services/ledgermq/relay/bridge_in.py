@@ -18,7 +18,7 @@ from ledgermq.client.sending.sourced import SourcedPuts
 from ledgermq.errors import LedgerMQError
 from ledgermq.relay.records import BODIES, BodyOf, RecordInvalidError, bad_message_of, message_of
 from ledgermq.relay.running import Tell, keep_going
-from ledgermq.relay.taking import Item, Taker
+from ledgermq.relay.taking import AtOnce, Item, Taker
 from ledgermq.relay.topic_reader import TopicReader
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class BridgeIn:
     stopping: threading.Event = field(default_factory=threading.Event)
     put: int = 0
     put_bad: int = 0
+    _at_once: AtOnce = field(default_factory=AtOnce)
 
     def run(self) -> None:
         """Goes on until it is stopped, or at the end if it is to stop there.
@@ -83,7 +84,7 @@ class BridgeIn:
             closing(TopicReader(self.bootstrap, self.topic, self.timeout_seconds)) as reader,
         ):
             puts = SourcedPuts(connection)
-            taker = Taker(connection, puts, self.target, reader.source)
+            taker = Taker(connection, puts, self.target, reader.source, self._at_once)
             bad = None
             if self.bad is not None:
                 bad = Taker(connection, puts, self.bad, self._bad_source(reader.source))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -41,9 +42,11 @@ def keep_going(run: Callable[[], None], stopping: threading.Event, tell: Tell) -
         except LedgerMQError as error:
             if not (isinstance(error, PASSING) or error.retryable):
                 raise
-            if str(error) != told:
-                told = str(error)
-                tell(f"waits and begins anew: {told}")
+            # Each refusal has another place on the log.
+            what = re.sub(r"@\d+", "", str(error))
+            if what != told:
+                told = what
+                tell(f"waits and begins anew: {error}")
             stopping.wait(PAUSE_SECONDS)
         else:
             return

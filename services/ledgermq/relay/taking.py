@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ledgermq.client.sansio.sizes import encoded_bytes
 from ledgermq.client.sending.sourced import SourcedPuts
-from ledgermq.errors import LedgerMQError
+from ledgermq.errors import LedgerMQError, QuotaExceededError
 from ledgermq.protocol.operations import PutMessage
 from ledgermq.protocol.reasons import Reason
 from ledgermq.relay.running import SourceMovedError
@@ -26,10 +27,29 @@ class Item(NamedTuple):
     message: PutMessage
 
 
+@dataclass(slots=True)
+class AtOnce:
+    """How many messages go into one Put: few where the target's quota had no room for more.
+
+    It outlives connections. A target that stays full is asked again and again, and what it refuses
+    stands on the log too.
+    """
+
+    messages: int = PART_MESSAGES_MAX
+
+
 class Taker:
     """What a destination takes of one source, partition by partition."""
 
-    def __init__(self, connection: Connection, puts: SourcedPuts, target: str, source: str) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        puts: SourcedPuts,
+        target: str,
+        source: str,
+        at_once: AtOnce | None = None,
+    ) -> None:
+        self._at_once = at_once or AtOnce()
         self._connection = connection
         self._puts = puts
         self.target = target
@@ -59,28 +79,49 @@ class Taker:
         return done
 
     def _take(self, partition: int, items: Sequence[Item], last: int) -> int:
-        while True:
-            taken = self.taken.get(partition)
-            left = [one for one in items if taken is None or one.position > taken]
-            if not left:
-                return 0
-            first = left[0].position if taken is None else taken + 1
+        done = 0
+        while left := self._left(partition, items):
+            some = _first(left, self._at_once.messages)
+            through = last if len(some) == len(left) else some[-1].position
             try:
-                self._puts.put(
-                    self.target,
-                    [one.message for one in left],
-                    {"name": self.source, "partition": partition, "first": first, "last": last},
-                )
+                self._put(partition, some, through)
+            except QuotaExceededError:
+                if some[0].position == some[-1].position:
+                    raise
+                self._at_once.messages = 1
             except LedgerMQError as error:
                 if error.code not in (Reason.SOURCE_TAKEN, Reason.SOURCE_GAP):
                     raise
+                taken = self.taken.get(partition)
                 self.refresh()
                 now = self.taken.get(partition)
                 if now is None or (taken is not None and now <= taken):
                     raise SourceMovedError(f"{self.target} lost sight of {self.source}") from error
             else:
-                self.taken[partition] = last
-                return len(left)
+                self.taken[partition] = through
+                self._at_once.messages = min(2 * self._at_once.messages, PART_MESSAGES_MAX)
+                done += len(some)
+        return done
+
+    def _left(self, partition: int, items: Sequence[Item]) -> Sequence[Item]:
+        taken = self.taken.get(partition)
+        return [one for one in items if taken is None or one.position > taken]
+
+    def _put(self, partition: int, items: Sequence[Item], last: int) -> None:
+        taken = self.taken.get(partition)
+        first = items[0].position if taken is None else taken + 1
+        self._puts.put(
+            self.target,
+            [one.message for one in items],
+            {"name": self.source, "partition": partition, "first": first, "last": last},
+        )
+
+
+def _first(items: Sequence[Item], count: int) -> Sequence[Item]:
+    """As many of the first ones; messages of one position stay together."""
+    while count < len(items) and items[count].position == items[count - 1].position:
+        count += 1
+    return items[:count]
 
 
 def _parts(items: Sequence[Item], through: int) -> list[tuple[Sequence[Item], int]]:
