@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import time
 
 import pytest
@@ -41,6 +42,17 @@ def _moved(first, second, seconds=20.0):
             return False
         time.sleep(0.05)
     raise AssertionError(first.log + second.log)
+
+
+def test_a_worker_whose_web_port_is_taken_says_so_in_a_line(place):
+    """It ends with code 1 and no traceback."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        worker = place.worker(ready=False, WEB_PORT=taken.getsockname()[1])
+        assert worker.wait() == 1
+    assert "give another --web-port" in worker.log
+    assert "Traceback" not in worker.log
 
 
 def test_two_workers_of_one_name_do_not_fight_for_ever(place):

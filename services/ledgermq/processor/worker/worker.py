@@ -5,6 +5,7 @@ on.
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import logging
 import os
@@ -14,7 +15,7 @@ import threading
 from collections.abc import Coroutine
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from aiokafka.errors import (
     GroupAuthorizationFailedError,
@@ -73,6 +74,7 @@ EXIT_FAULT = 1
 EXIT_UNREACHABLE = 3
 # Starting again would not help: a person must look at log, checkpoints or version first.
 EXIT_REFUSED = 4
+NO_ADDRESS: Final = (errno.EADDRINUSE, errno.EADDRNOTAVAIL)
 
 REFUSALS = (
     BodyLostError,
@@ -146,6 +148,12 @@ def _prepare(settings: WorkerSettings, topics: Topics) -> list[Claim]:
             )
         claims = list_queue_managers(bootstrap, topics, timeout_seconds=patience)
     return claims
+
+
+class WebAddressError(LedgerMQError):
+    """Nothing can listen on the address of metrics and health."""
+
+    code = "web-address-unusable"
 
 
 class Worker:
@@ -513,6 +521,12 @@ def _explained(
         names = error.args[0] if error.args else ()
         named = ", ".join(sorted(names)) if isinstance(names, set | list | tuple) else str(names)
         return missing_right("topic", named, "Read")
+    if isinstance(error, OSError) and error.errno in NO_ADDRESS:
+        return WebAddressError(
+            "the address of metrics and health cannot be listened on "
+            f"({os.strerror(error.errno or 0)}): give another --web-port or LEDGERMQ_WEB_HOST; "
+            "port 0 is any free one, -1 none"
+        )
     return error
 
 
