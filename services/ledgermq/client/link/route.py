@@ -103,5 +103,6 @@ def find_claim(settings: ConnectionSettings, timeout_seconds: float) -> Claim:
     known = ", ".join(one.queue_manager for one in claims) or "none"
     raise QueueManagerNotFoundError(
         f"there is no queue manager {settings.queue_manager} at {settings.bootstrap} "
-        f"(known: {known}): check the name, or start a worker for it, which claims it"
+        f"(known: {known}): check the name; a log has those that its first worker was started "
+        "with (`ledgermq worker --queue-manager NAME`, which may be repeated)"
     )
