@@ -519,6 +519,18 @@ class Engine:
             self.notify_locked()
         _tell_settled(settled)
 
+    def stay_behind(self, error: LedgerMQError) -> None:
+        """In the child of a fork: the session is the parent's, and with it what it was handed.
+
+        Its locks may be held by threads that are not there.
+        """
+        self.lock = threading.Lock()
+        self.condition = threading.Condition(self.lock)
+        self.callbacks = Callbacks()
+        self.owner = self._user = self._deferred = None
+        self.ended = True
+        self.lost = error
+
     def _show_life_locked(self) -> None:
         """Any operation clears a suspicion (H5); in a crowd, those pending are repeated anyway."""
         if not self.ended and not self.protocol.crowded:
