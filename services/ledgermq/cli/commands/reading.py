@@ -10,6 +10,7 @@ import click
 
 from ledgermq.cli.options.destinations import queue_from
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.options.together import Number
 from ledgermq.cli.printing.message_rows import print_messages
 from ledgermq.cli.printing.output import Output
 
@@ -42,7 +43,7 @@ _body_only_option = click.option(
 @click.option(
     "--wait",
     "wait_seconds",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=0.0,
     metavar="SECONDS",
     help="How long to wait for a message that is not there yet.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -21,6 +22,16 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
         return command
 
     return give
+
+
+class Number(click.FloatRange):
+    """Numbers in a range, in which everything is but what is no number."""
+
+    def convert(self, value: Any, *context: Any) -> Any:
+        found = super().convert(value, *context)
+        if math.isnan(found):
+            self.fail(f"{value!r} is no number.", *context)
+        return found
 
 
 class Read(click.ParamType):
