@@ -89,7 +89,7 @@ def committed(operation, same):
         ("AUTO", lambda one: one.transaction().__enter__(), "^transaction needs a transacted"),
         ("TRANSACTED", lambda one: one.recover(), "^recover is not for a transacted session"),
         ("TRANSACTED", lambda one: one.requestor("queue:q"), "a request in a transacted session"),
-        ("AUTO", lambda one: one.delete_temporary("queue:q"), "queue:q is no temporary destin"),
+        ("AUTO", lambda one: one.delete_temporary("queue:q"), "'queue:q' is no temporary destin"),
     ],
 )
 def test_a_call_that_does_not_fit_the_session_is_refused_by_name(connection, mode, call, told):
