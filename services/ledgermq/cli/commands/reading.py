@@ -10,7 +10,7 @@ import click
 
 from ledgermq.cli.options.destinations import queue_from
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.options.together import Number
+from ledgermq.cli.options.together import Count, Number
 from ledgermq.cli.printing.message_rows import print_messages
 from ledgermq.cli.printing.output import Output
 
@@ -37,9 +37,7 @@ _body_only_option = click.option(
 
 @click.command()
 @click.argument("queue")
-@click.option(
-    "--count", type=click.IntRange(min=1), default=1, show_default=True, help="How many at most."
-)
+@click.option("--count", type=Count(min=1), default=1, show_default=True, help="How many at most.")
 @click.option(
     "--wait",
     "wait_seconds",
@@ -132,9 +130,7 @@ def _is_coming(connection: Connection, queue: str, selector: str | None, held: i
 
 @click.command()
 @click.argument("queue")
-@click.option(
-    "--count", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most."
-)
+@click.option("--count", type=Count(min=1), default=20, show_default=True, help="How many at most.")
 @_selector_option
 @click.option(
     "--order",
