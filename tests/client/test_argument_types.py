@@ -154,3 +154,65 @@ def test_an_error_shows_no_more_than_a_line_of_what_was_given():
             with pytest.raises(ledgermq.LedgerMQError) as caught:
                 call()
             assert len(str(caught.value)) < 1_000
+
+
+def nested(levels):
+    """A dict of dicts, which Python cannot show."""
+    found = {}
+    for _ in range(levels):
+        found = {"a": found}
+    return found
+
+
+def test_what_cannot_be_shown_is_refused_all_the_same(memory):
+    """Its representation raises; the error names its type in place of that."""
+    with memory.session() as session, pytest.raises(ledgermq.ArgumentTypeError, match="<dict>"):
+        session.producer("queue:q").group(nested(100_000))
+
+
+SURROGATE = "queue:\ud800"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda c, s: s.producer("queue:q").send("x", destination=SURROGATE),
+        lambda c, s: s.delete_temporary(SURROGATE),
+        lambda c, s: s.unsubscribe(SURROGATE),
+        lambda c, s: s.consumer("queue:q", selector=SURROGATE),
+        lambda c, s: s.browser("queue:q", selector=SURROGATE),
+        lambda c, s: c.browser("queue:q", selector=SURROGATE),
+        lambda c, s: c.admin.queue_status(SURROGATE),
+        lambda c, s: s.producer("queue:q" * 1_000).send("x"),
+        lambda c, s: s.producer("queue:q").send("x", destination="queue:r" * 1_000),
+        lambda c, s: s.delete_temporary("x" * 100_000),
+        lambda c, s: s.unsubscribe("x" * 100_000),
+        lambda c, s: s.producer("queue:q").send("x", properties={"x y" * 10_000: 1}),
+        lambda c, s: ledgermq.TextMessage("x").set_int_property("x y" * 10_000, 1),
+        lambda c, s: ledgermq.TextMessage("x").get_int_property("x y" * 10_000),
+    ],
+)
+def test_texts_that_cannot_be_written_or_are_too_long_are_refused_in_a_line(memory, call):
+    """The error itself can be printed, whatever was given, and the session goes on."""
+    memory.admin.create_queue("q")
+    with memory.session() as session:
+        with pytest.raises(ledgermq.LedgerMQError) as caught:
+            call(memory, session)
+        assert len(str(caught.value).encode()) < 1_000
+        assert session.producer("queue:q").send("fine").sequence == 0
+
+
+@pytest.mark.parametrize("name", ["client_id", "takeover", "application", "topic_prefix", "kafka"])
+@pytest.mark.parametrize("text", ["\ud800", "a\0b"])
+def test_connect_refuses_what_is_no_text_for_kafka(name, text):
+    """Kafka's library ended the process, or raised what is no error of ours."""
+    options = {name: {text: "x"} if name == "kafka" else text}
+    if name == "takeover":
+        options["client_id"] = "billing"
+    with pytest.raises((ledgermq.AddressError, ledgermq.InvalidClientIDError)):
+        ledgermq.connect("kafka://127.0.0.1:1/QM1", timeout=0.1, **options)
+    with pytest.raises(ledgermq.AddressError):
+        ledgermq.connect("kafka://127.0.0.1:1/QM1", timeout=0.1, kafka={"client.id": text})
+    for host in (text, f"{text}:9092", "x" * 64, "a..b"):
+        with pytest.raises(ledgermq.AddressError, match=r"HOST:PORT"):
+            ledgermq.connect(f"kafka://{host}", timeout=0.1)

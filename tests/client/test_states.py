@@ -186,20 +186,47 @@ def test_a_prefetch_out_of_range_is_refused(connection, queue, prefetch):
         session.consumer(queue, prefetch=prefetch)
 
 
-def _use_in_child(connection, answers):
-    try:
-        connection.session()
-    except ledgermq.IllegalStateError as error:
-        answers.put(str(error))
+CHILD_CALLS = {
+    "session": lambda c, s, p, got, b: c.session(),
+    "admin": lambda c, s, p, got, b: c.admin,
+    "producer": lambda c, s, p, got, b: s.producer("queue:q"),
+    "consumer": lambda c, s, p, got, b: s.consumer("queue:q"),
+    "send": lambda c, s, p, got, b: p.send("x"),
+    "send_async": lambda c, s, p, got, b: p.send_async("x"),
+    "receive": lambda c, s, p, got, b: got.receive(1),
+    "recover": lambda c, s, p, got, b: s.recover(),
+    "browse": lambda c, s, p, got, b: b.first(),
+}
+
+
+def _use_in_child(things, answers):
+    for call in CHILD_CALLS.values():
+        try:
+            answers.put(repr(call(*things)))
+        except ledgermq.LedgerMQError as error:
+            answers.put(str(error))
+    _, session, _, consumer, _ = things
+    consumer.close()
+    session.close()
+    answers.put("closed")
 
 
 @pytest.mark.filterwarnings("ignore:This process")
-def test_a_connection_is_refused_in_a_forked_child(connection):
-    """The child is told to connect anew; the parent's connection goes on."""
+def test_all_of_a_connection_is_refused_at_once_in_a_forked_child(connection, queue):
+    """The child is told to connect anew, and gets nothing that the parent was handed."""
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
-    child = context.Process(target=_use_in_child, args=(connection, answers))
-    child.start()
-    assert "fork" in answers.get(timeout=20)
-    child.join(20)
-    connection.session().close()
+    with connection.session() as session:
+        producer, consumer = session.producer(queue), session.consumer(queue)
+        producer.send_many(["a", "b"])
+        assert consumer.receive(20).body == "a"
+        things = connection, session, producer, consumer, session.browser(queue)
+        # Another thread that is inside of the session when it is forked is not there in the child.
+        with session._engine.lock:
+            child = context.Process(target=_use_in_child, args=(things, answers))
+            child.start()
+        for call in CHILD_CALLS:
+            assert "fork" in answers.get(timeout=20), call
+        assert answers.get(timeout=20) == "closed"
+        child.join(20)
+        assert consumer.receive(20).body == "b"

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Unpack
 
 import ledgermq
 from ledgermq.aio.receiving import Browser
 from ledgermq.aio.session import Session
-from ledgermq.aio.waiting import Closing, Entered, Waker
+from ledgermq.aio.waiting import Closing, Entered, Waker, opened_aside
 from ledgermq.client.admin.admin import Admin
 from ledgermq.client.argument_types import typed
 from ledgermq.client.connection import Connection as ThreadedConnection
 from ledgermq.client.engine.acknowledge_mode import AckMode
+from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
 from ledgermq.client.options import BrowserOptions, ConnectOptions
 
@@ -27,7 +29,8 @@ def connect(
     """
 
     async def opening() -> Connection:
-        return Connection(await asyncio.to_thread(ledgermq.connect, address, **settings))
+        connect_aside = partial(ledgermq.connect, address, **settings)
+        return Connection(await opened_aside(connect_aside, ThreadedConnection.close))
 
     return Entered(opening())
 
@@ -72,16 +75,16 @@ class Connection(Closing):
         """See `ledgermq.Connection.session`."""
 
         async def opening() -> Session:
-            open_work = self._connection.open_work
-            work = await asyncio.to_thread(
-                open_work,
+            self._waker.check_loop()
+            open_work = partial(
+                self._connection.open_work,
                 ack,
                 transacted,
                 redelivery_delay_ms,
                 unit_of_work_time_limit_ms,
                 unit_of_work_idle_limit_ms,
             )
-            return Session(work, self._waker)
+            return Session(await opened_aside(open_work, Work.end), self._waker)
 
         return Entered(opening())
 

@@ -118,6 +118,7 @@ class Consumer(Closing):
     async def close(self, *, timeout: float | None = None) -> None:
         """See `ledgermq.Consumer.close`."""
         check_seconds("timeout", timeout)
+        self._taking.check_loop()
         if not self._shared.closed:
             self._shared.closed = True
             await self._taking.run_to_the_end(self._shared.close(timeout))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any, Unpack
@@ -20,7 +21,9 @@ from ledgermq.client.receiving.getter import Getter
 from ledgermq.client.receiving.requesting import answer_to, check_for_requests
 from ledgermq.client.sending.putter import Putter
 from ledgermq.client.sending.receipts import SendReceipt
-from ledgermq.errors import OutOfTurnError, TransactionTooLargeError
+from ledgermq.errors import LedgerMQError, OutOfTurnError, TransactionTooLargeError
+
+LOGGER = logging.getLogger("ledgermq.client")
 
 
 @typed
@@ -45,10 +48,10 @@ class Session(OfSession, Closing):
 
         async def opening() -> Consumer:
             getter = Getter(self._work, destination, options, Message, self._taking.run)
-            await self._taking.run_to_the_end(getter.open())
+            await self._taking.run(getter.open())
             return Consumer(getter, self._taking)
 
-        return Entered(opening())
+        return Entered(self._taking.or_closed(opening))
 
     def browser(self, destination: str, **options: Unpack[BrowserOptions]) -> Browsing:
         """Looks at the messages of a queue; see `ledgermq.Session.browser`.
@@ -86,7 +89,7 @@ class Session(OfSession, Closing):
             reply_to = await self.temporary_queue()
             return Requestor(producer, await self.consumer(reply_to), self._leave)
 
-        return Entered(opening())
+        return Entered(self._taking.or_closed(opening))
 
     async def _leave(self, destination: str) -> None:
         if not self.is_closed:
@@ -105,7 +108,10 @@ class Session(OfSession, Closing):
         try:
             yield self
         except BaseException:
-            await self.rollback()
+            try:
+                await self.rollback()
+            except LedgerMQError as error:
+                LOGGER.warning("the rollback after an exception did not work: %s", error)
             raise
         try:
             await self.commit(turn_timeout=turn_timeout)
@@ -116,6 +122,7 @@ class Session(OfSession, Closing):
     async def close(self, *, timeout: float | None = None) -> None:
         """See `ledgermq.Session.close`."""
         check_seconds("timeout", timeout)
+        self._taking.check_loop()
         if not self._work.begin_close():
             return
         try:

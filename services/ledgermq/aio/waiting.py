@@ -6,6 +6,7 @@ import asyncio
 import functools
 import inspect
 import logging
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
@@ -13,10 +14,11 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.steps import Steps
-from ledgermq.errors import LedgerMQError
+from ledgermq.errors import IllegalStateError, LedgerMQError
 
 T = TypeVar("T")
 P = ParamSpec("P")
+Opened = TypeVar("Opened", bound="Closing")
 LOGGER = logging.getLogger("ledgermq.client")
 
 
@@ -27,6 +29,14 @@ class Waker:
         self.loop = asyncio.get_running_loop()
         self._due: deque[asyncio.Future[None]] = deque()
         self._called = False
+
+    def check_loop(self) -> None:
+        """Refuses another event loop than that of the connection, where nothing would wake it."""
+        if asyncio.get_running_loop() is not self.loop:
+            raise IllegalStateError(
+                "this connection belongs to another event loop: connect again in this one, and "
+                "close the connection, which any loop may do"
+            )
 
     def wake(self, waiting: list[asyncio.Future[None]]) -> None:
         """Lets futures happen soon; from any thread."""
@@ -58,6 +68,10 @@ class Taking:
         self._to_the_end: set[asyncio.Task[Any]] = set()
         engine.on_news = self._wake_locked
 
+    def check_loop(self) -> None:
+        """Refuses another event loop than that of the connection."""
+        self._waker.check_loop()
+
     def _wake_locked(self) -> None:
         if self._futures:
             futures, self._futures = self._futures, []
@@ -65,6 +79,7 @@ class Taking:
 
     async def run(self, steps: Steps[T]) -> T:
         """Takes the steps of a call; where the coroutine is cancelled, the rest is not taken."""
+        self.check_loop()
         take_next: Callable[[], float | Callable[[], Any] | None] = functools.partial(next, steps)
         try:
             while True:
@@ -90,10 +105,23 @@ class Taking:
 
     async def run_to_the_end(self, steps: Steps[T]) -> T:
         """Takes the steps of a call, all of them even where the coroutine is cancelled."""
-        task = self._waker.loop.create_task(self.run(steps))
+        self.check_loop()
+        return await asyncio.shield(self._start(self.run(steps)))
+
+    async def or_closed(self, opening: Callable[[], Coroutine[Any, Any, Opened]]) -> Opened:
+        """What is being opened; if the coroutine is cancelled, it is closed once it is there."""
+        task = self._start(opening())
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            self._start(_close_opened(task))
+            raise
+
+    def _start(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.get_running_loop().create_task(coroutine)
         self._to_the_end.add(task)
         task.add_done_callback(self._ended)
-        return await asyncio.shield(task)
+        return task
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._to_the_end.discard(task)
@@ -163,20 +191,54 @@ class Closing:
             LOGGER.warning("closing %r after an exception did not work: %s", self, problem)
 
 
-Thing = TypeVar("Thing", bound=Closing)
+async def _close_opened(opening: asyncio.Task[Opened]) -> None:
+    await (await opening).close()
 
 
-class Entered(Generic[Thing]):
+async def opened_aside(open_it: Callable[[], T], close_it: Callable[[T], None]) -> T:
+    """Opens something in a thread; if the coroutine is cancelled, it is closed once it is there."""
+    lock = threading.Lock()
+    opened: list[T] = []
+    given_up = False
+
+    def work() -> T:
+        found = open_it()
+        with lock:
+            opened.append(found)
+            if not given_up:
+                return found
+        _close_aside(close_it, found)
+        return found
+
+    try:
+        return await asyncio.to_thread(work)
+    except asyncio.CancelledError:
+        with lock:
+            given_up = True
+            found = opened[0] if opened else None
+        if found is not None:
+            asyncio.get_running_loop().run_in_executor(None, _close_aside, close_it, found)
+        raise
+
+
+def _close_aside(close_it: Callable[[T], None], thing: T) -> None:
+    try:
+        close_it(thing)
+    except LedgerMQError as problem:
+        LOGGER.warning("closing %r, for which nobody waits any more, failed: %s", thing, problem)
+
+
+class Entered(Generic[Opened]):
     """Something that is being opened: `await` it and close it, or use it with `async with`."""
 
-    def __init__(self, opening: Coroutine[Any, Any, Thing]) -> None:
+    def __init__(self, opening: Coroutine[Any, Any, Opened]) -> None:
         self._opening = opening
-        self._thing: Thing | None = None
+        self._thing: Opened | None = None
 
-    def __await__(self) -> Generator[Any, None, Thing]:
+    def __await__(self) -> Generator[Any, None, Opened]:
         return self._opening.__await__()
 
-    async def __aenter__(self) -> Thing:
+    async def __aenter__(self) -> Opened:
         self._thing = await self
         return self._thing
 

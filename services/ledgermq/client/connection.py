@@ -53,6 +53,7 @@ from ledgermq.wire.framing.headers import operation_headers, with_identity
 LOGGER = logging.getLogger("ledgermq.client")
 READ_SECONDS: Final = 0.2
 SERVE_SECONDS: Final = 0.02
+FORKED: Final = "a connection does not survive a fork: connect again in the child process"
 _ALIVE: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 
@@ -206,9 +207,7 @@ class Connection(ClosingInAnyCase):
 
     def _check_usable(self) -> None:
         if self._forked:
-            raise IllegalStateError(
-                "a connection does not survive a fork: connect again in the child process"
-            )
+            raise IllegalStateError(FORKED)
         if self._closed:
             raise ConnectionClosedError("the connection is closed; connect again")
         if self._router.broken is not None:
@@ -371,6 +370,15 @@ class Connection(ClosingInAnyCase):
         if problems:
             raise problems[0]
 
+    def _stay_behind(self) -> None:
+        """In the child of a fork: nothing of it can be used; its locks may be held for ever."""
+        self._forked = True
+        self._lock = threading.Lock()
+        self._control_lock = threading.Lock()
+        self._questions.give_up(FORKED)
+        for engine in self._router.engines():
+            engine.stay_behind(IllegalStateError(FORKED))
+
     def _stop(self, timeout_seconds: float) -> None:
         self._closed = True
         self._stopping.set()
@@ -445,7 +453,7 @@ def connect(
 
 def _mark_forked() -> None:
     for connection in list(_ALIVE):
-        connection._forked = True
+        connection._stay_behind()
 
 
 os.register_at_fork(after_in_child=_mark_forked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq import errors
+from ledgermq.errors.shown import cut
 from ledgermq.protocol.reasons import Reason, Severity
 
 # The class whose code a reason is; else one of these, or RefusedError.
@@ -47,7 +48,7 @@ def error_of_reason(
     """The exception for a refusal; an unlisted reason gives RefusedError with that code."""
     kind = REASON_ERRORS.get(reason, errors.RefusedError)
     where = queue_manager if position is None else f"{queue_manager}@{position}"
-    target = f" for {destination}" if destination else ""
+    target = f" for {cut(destination)}" if destination else ""
     error = kind(
         f"refused by {where}{target}: {detail} [{reason}]",
         code=reason,

@@ -178,6 +178,7 @@ def test_browse_takes_nothing(cli, queue):
         "c",
     ]
     assert cli("browse", queue, "--count", 2, "--body-only").lines == ["a", "b"]
+    assert cli("browse", queue, "--count", 10**30, "--body-only").lines == ["a", "b", "c"]
     assert cli("queue", "show", queue, "--json").document["current"] == 3
 
 

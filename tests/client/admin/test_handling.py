@@ -164,3 +164,32 @@ def test_numbers_and_ranges_become_ranges_that_rise():
     """What touches is one range; an empty range is none."""
     told = _ranges([9, range(2, 5), 1, range(3, 3), range(4, 6)])
     assert told == [{"first": 1, "last": 5}, {"first": 9, "last": 9}]
+
+
+@pytest.mark.parametrize(
+    ("sequences", "taken"),
+    [
+        ([range(0, 5, 2)], [0, 2, 4]),
+        ([range(4, 1, -1)], [2, 3, 4]),
+        ([range(5, 0, -2), 0], [0, 1, 3, 5]),
+        (range(1, 3), [1, 2]),
+        (iter([5, range(5, 5)]), [5]),
+    ],
+)
+def test_ranges_mean_the_numbers_that_python_lists_of_them(connection, queue, sequences, taken):
+    """A step was passed over, and what lies between was deleted too."""
+    with connection.session() as session:
+        session.producer(queue).send_many([str(number) for number in range(6)])
+    name = queue.partition(":")[2]
+    handled = connection.admin.delete_messages(name, sequences=sequences, **WHY)
+    assert handled.affected == len(taken)
+    left = [int(one.body) for one in connection.browser(queue)]
+    assert left == [number for number in range(6) if number not in taken]
+
+
+@pytest.mark.parametrize("bad", [1, True, 1.5, "12", b"12", [True], [None], [[1, 2]], ["1"], {"a"}])
+def test_what_is_no_sequence_number_is_refused_by_name(connection, queue, bad):
+    """Decision 29: each call that takes numbers; nothing is written."""
+    connection.admin.create_queue(queue.partition(":")[2])
+    with pytest.raises(ledgermq.ArgumentTypeError, match=r"^sequences is"):
+        connection.admin.delete_messages(queue, sequences=bad, **WHY)

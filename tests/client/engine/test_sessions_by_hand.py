@@ -4,6 +4,7 @@ And how acknowledgements of AUTO gather.
 """
 
 import threading
+import time
 
 import pytest
 
@@ -89,7 +90,7 @@ def committed(operation, same):
         ("AUTO", lambda one: one.transaction().__enter__(), "^transaction needs a transacted"),
         ("TRANSACTED", lambda one: one.recover(), "^recover is not for a transacted session"),
         ("TRANSACTED", lambda one: one.requestor("queue:q"), "a request in a transacted session"),
-        ("AUTO", lambda one: one.delete_temporary("queue:q"), "queue:q is no temporary destin"),
+        ("AUTO", lambda one: one.delete_temporary("queue:q"), "'queue:q' is no temporary destin"),
     ],
 )
 def test_a_call_that_does_not_fit_the_session_is_refused_by_name(connection, mode, call, told):
@@ -202,6 +203,46 @@ def test_a_rollback_waits_for_the_commits_before_it(route, connection):
     assert future.result(20).consumed == 3
     session.rollback()
     assert [one.seen for one in route.written(Rollback)] == [[]]
+
+
+@pytest.mark.parametrize("is_under_way", [True, False])
+def test_what_waits_in_a_session_that_another_thread_closes_ends_with_it(
+    route, connection, is_under_way
+):
+    """SES-25: an operation written behind the Close, or to be written later, gets no answer."""
+    session = connection.session(transacted=True)
+    got(route, session)
+    route.silent |= {Commit, Rollback, Close}
+    session.commit_async()
+    place = _place(route, session)
+    errors = []
+
+    def roll_back():
+        with pytest.raises(ledgermq.LedgerMQError) as caught:
+            session.rollback(timeout=20)
+        errors.append(caught.value)
+
+    waiting, closing = threading.Thread(target=roll_back), threading.Thread(target=session.close)
+    waiting.start()
+    wait_until(session, lambda: session._engine._user is not None)
+    closing.start()
+    wait_until(session, lambda: route.written(Close))
+    route.tell(committed(route.written(Commit)[0], place))
+    if is_under_way:
+        wait_until(session, lambda: route.written(Rollback) or errors)
+    route.tell(ended(0, place["session"], route.written(Close)[0].session_sequence))
+    closing.join(20)
+    waiting.join(5)
+    assert [type(one) for one in errors] == [ledgermq.IllegalStateError]
+    assert "closed" in str(errors[0])
+
+
+def wait_until(session, holds):
+    """Waits for what the threads of a session do."""
+    limit = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < limit, session
+        time.sleep(0.005)
 
 
 def test_a_commit_of_a_lost_session_says_what_became_of_it(route, connection):

@@ -229,7 +229,7 @@ def test_ses_34_a_destination_is_named_once(connection, queue):
     with connection.session() as session:
         with pytest.raises(ledgermq.IllegalStateError, match="has no destination"):
             session.producer(None).send("a")
-        with pytest.raises(ledgermq.IllegalStateError, match="not to queue:elsewhere"):
+        with pytest.raises(ledgermq.IllegalStateError, match="not to 'queue:elsewhere'"):
             session.producer(queue).send("a", destination="queue:elsewhere")
         with pytest.raises(ledgermq.InvalidDestinationError):
             session.producer(None).send("a", destination="nowhere")

@@ -18,7 +18,7 @@ from click.core import ParameterSource
 
 from ledgermq.cli.options.destinations import queue_from
 from ledgermq.cli.options.target import Target, json_option, target_options
-from ledgermq.cli.options.together import Command
+from ledgermq.cli.options.together import Command, Count, Number
 from ledgermq.cli.printing.exits import CHECK_FAILED, UNREACHABLE, exit_code_of
 from ledgermq.cli.printing.findings import BAD, GOOD, Finding, print_findings
 from ledgermq.cli.printing.output import Output, count_of
@@ -50,7 +50,7 @@ def check() -> None:
 
 
 def _probing_count(flag: str, text: str) -> Callable[[Command], Command]:
-    return click.option(flag, type=click.IntRange(min=0), metavar="N", help=text)
+    return click.option(flag, type=Count(min=0), metavar="N", help=text)
 
 
 @check.command()
@@ -180,7 +180,7 @@ def _health(address: str) -> dict[str, Any]:
 
 
 def _at_most(flag: str, default: float, text: str) -> Callable[[Command], Command]:
-    kind: Any = click.IntRange(min=0) if isinstance(default, int) else click.FloatRange(min=0)
+    kind: Any = click.IntRange(min=0) if isinstance(default, int) else Number(min=0)
     metavar = "N" if isinstance(default, int) else "SECONDS"
     return click.option(
         flag, type=kind, default=default, show_default=True, metavar=metavar, help=text

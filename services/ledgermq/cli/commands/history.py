@@ -12,6 +12,7 @@ from ledgermq.cli.options.facts import archive_option, facts_at, moment_position
 from ledgermq.cli.options.moments import MOMENT, at_option
 from ledgermq.cli.options.spark import archive_job
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.options.together import Count
 from ledgermq.cli.printing.output import Column, Output, count_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ CHANGES_COLUMNS: Final = (
 @at_option
 @click.option(
     "--limit",
-    type=click.IntRange(min=1),
+    type=Count(min=1),
     default=ROWS_MAX_DEFAULT,
     show_default=True,
     help="Print so many rows at most.",

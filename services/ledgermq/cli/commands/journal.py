@@ -19,6 +19,7 @@ from ledgermq.cli.options.journal_choice import choice_from, choice_options, dir
 from ledgermq.cli.options.setting_options import Duration
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.options.together import Count
 from ledgermq.cli.printing.message_rows import message_document
 from ledgermq.cli.printing.output import Column, Output, count_of, size_text
 from ledgermq.errors import LedgerMQError, MessageUndecodableError
@@ -137,7 +138,7 @@ def backup(
 @choice_options
 @click.option(
     "--limit",
-    type=click.IntRange(min=0),
+    type=Count(min=0),
     default=LISTED_DEFAULT,
     show_default=True,
     help="How many at most; 0: all.",
@@ -165,8 +166,8 @@ def list_messages(target: Target, output: Output, limit: int, **options: Any) ->
 @choice_options
 @click.option("--id", "message_ids", multiple=True, help="Only this message. May be repeated.")
 @click.option("--to", help="Where to put the copies.  [default: where each was put to]")
-@click.option("--limit", type=click.IntRange(min=0), default=0, help="How many at most; 0: all.")
-@click.option("--skip", type=click.IntRange(min=0), default=0, help="Leave out the first ones.")
+@click.option("--limit", type=Count(min=0), default=0, help="How many at most; 0: all.")
+@click.option("--skip", type=Count(min=0), default=0, help="Leave out the first ones.")
 @click.option(
     "--time-to-live",
     type=Duration(0),

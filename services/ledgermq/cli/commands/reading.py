@@ -10,6 +10,7 @@ import click
 
 from ledgermq.cli.options.destinations import queue_from
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.options.together import Count, Number
 from ledgermq.cli.printing.message_rows import print_messages
 from ledgermq.cli.printing.output import Output
 
@@ -36,13 +37,11 @@ _body_only_option = click.option(
 
 @click.command()
 @click.argument("queue")
-@click.option(
-    "--count", type=click.IntRange(min=1), default=1, show_default=True, help="How many at most."
-)
+@click.option("--count", type=Count(min=1), default=1, show_default=True, help="How many at most.")
 @click.option(
     "--wait",
     "wait_seconds",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=0.0,
     metavar="SECONDS",
     help="How long to wait for a message that is not there yet.",
@@ -131,9 +130,7 @@ def _is_coming(connection: Connection, queue: str, selector: str | None, held: i
 
 @click.command()
 @click.argument("queue")
-@click.option(
-    "--count", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most."
-)
+@click.option("--count", type=Count(min=1), default=20, show_default=True, help="How many at most.")
 @_selector_option
 @click.option(
     "--order",

@@ -11,6 +11,7 @@ from ledgermq.cli.options.bodies import properties_from
 from ledgermq.cli.options.facts import archive_option, facts_at, moment_position
 from ledgermq.cli.options.moments import GROUP_ID, GROUP_ID_DIGITS, MESSAGE_ID
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.options.together import Count
 from ledgermq.cli.printing.output import Column, Output, iso_time
 from ledgermq.errors import LedgerMQError
 
@@ -60,7 +61,7 @@ def _in_a_directory(
 )
 @click.option(
     "--limit",
-    type=click.IntRange(min=1),
+    type=Count(min=1),
     default=LIVES_DEFAULT,
     show_default=True,
     help="How many messages at most, the first that were put.",

@@ -15,7 +15,7 @@ from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.journal_choice import checked_ids, checked_selector
 from ledgermq.cli.options.moments import MOMENT, position_at
 from ledgermq.cli.options.target import Target
-from ledgermq.cli.options.together import Read, together
+from ledgermq.cli.options.together import Count, Read, together
 from ledgermq.client.destinations import checked_destination
 from ledgermq.protocol.limits import is_name
 
@@ -95,9 +95,7 @@ replay_options: Final = together(
     ),
     click.option("--selector", default="", help="Only messages that it matches."),
     click.option("--id", "message_ids", multiple=True, help="Only this message. May be repeated."),
-    click.option(
-        "--limit", type=click.IntRange(min=0), default=0, help="The first so many; 0: all."
-    ),
+    click.option("--limit", type=Count(min=0), default=0, help="The first so many; 0: all."),
     click.option(
         "--into",
         type=Read("DESTINATION|same", _target),

@@ -18,7 +18,7 @@ import click
 from click.core import ParameterSource
 
 from ledgermq.cli.options.running import DATA_DIRECTORY_DEFAULT, running_bootstrap
-from ledgermq.cli.options.together import Command, together
+from ledgermq.cli.options.together import Command, Number, together
 from ledgermq.cli.printing.output import Output
 from ledgermq.errors import BrokerUnavailableError, QueueManagerNotFoundError
 
@@ -210,7 +210,7 @@ _target_options: Final = together(
         "--timeout",
         "timeout_seconds",
         metavar="SECONDS",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Number(min=0, min_open=True),
         default=TIMEOUT_SECONDS_DEFAULT,
         show_default=True,
         help="How long to wait for an answer.",

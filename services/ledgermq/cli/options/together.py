@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from ledgermq.errors import LedgerMQError
 
+# What Spark lists, with one more.
+COUNT_MAX: Final = 2**31 - 2
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -21,6 +24,23 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
         return command
 
     return give
+
+
+class Number(click.FloatRange):
+    """Numbers in a range, in which everything is but what is no number."""
+
+    def convert(self, value: Any, *context: Any) -> Any:
+        found = super().convert(value, *context)
+        if math.isnan(found):
+            self.fail(f"{value!r} is no number.", *context)
+        return found
+
+
+class Count(click.IntRange):
+    """How many of something; a number that nothing can have so many of counts as the most."""
+
+    def convert(self, value: Any, *context: Any) -> Any:
+        return min(super().convert(value, *context), COUNT_MAX)
 
 
 class Read(click.ParamType):

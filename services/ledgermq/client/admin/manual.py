@@ -7,11 +7,13 @@ were there when the first of them was applied. A dry run asks instead, and chang
 from __future__ import annotations
 
 import getpass
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Unpack
 
 from ledgermq.client.admin.link import AdminPart
 from ledgermq.client.argument_types import typed
+from ledgermq.client.arguments import wrong_type
 from ledgermq.client.destinations import checked_destination
 from ledgermq.client.messages.message import Message
 from ledgermq.client.options import Numbers, SelectionOptions, SourceOptions
@@ -277,6 +279,8 @@ def _selection(
     client_id: str = "",
     durable: bool = True,
 ) -> MessageSelection:
+    if isinstance(sequences, str | bytes) or not isinstance(sequences, Iterable | None):
+        raise wrong_type("sequences", sequences, "an iterable of numbers and ranges")
     ranges = [] if sequences is None else _ranges(sequences)
     if sequences is not None and not ranges:
         raise IllegalStateError("no sequence numbers are given; leave them out to mean all")
@@ -298,15 +302,22 @@ def _destination(text: str) -> str:
     return checked_destination(f"queue:{text}" if is_bare else text)
 
 
+def _pairs(one: object) -> Iterable[tuple[int, int]]:
+    """First and last number of what is said as one: a number, or a range, which may have gaps."""
+    if isinstance(one, range):
+        if one.step in (1, -1):
+            return [(min(one[0], one[-1]), max(one[0], one[-1]))] if one else []
+        return [(number, number) for number in one]
+    if isinstance(one, int) and not isinstance(one, bool):
+        return [(one, one)]
+    raise wrong_type("sequences", one, "numbers and ranges")
+
+
 def _ranges(sequences: Numbers) -> list[SequenceRange]:
     """Numbers and ranges as ranges that rise and do not touch each other."""
-    pairs = [
-        (one, one) if isinstance(one, int) else (one[0], one[-1])
-        for one in sequences
-        if isinstance(one, int) or one
-    ]
+    given = [sequences] if isinstance(sequences, range) else sequences
     found: list[SequenceRange] = []
-    for first, last in sorted(pairs):
+    for first, last in sorted(pair for one in given for pair in _pairs(one)):
         if found and first <= found[-1]["last"] + 1:
             found[-1]["last"] = max(found[-1]["last"], last)
         else:

@@ -50,6 +50,7 @@ from ledgermq.wire.framing.headers import Headers, operation_headers, with_ident
 
 T = TypeVar("T")
 LOGGER = logging.getLogger("ledgermq.client")
+CLOSED: Final = "the session is closed; open another one"
 OPERATION: Final = "ledgermq.operation."
 # How long the refusal of a send that waited in vain may take to arrive.
 REFUSAL_SECONDS: Final = 1.0
@@ -120,7 +121,11 @@ class Engine:
     def check_open(self) -> None:
         """Refuses what is asked of a session that was closed, be it only a setting (SES-25)."""
         if self.closing:
-            raise IllegalStateError("the session is closed; open another one")
+            raise IllegalStateError(CLOSED)
+
+    def _closed_before(self, pending: Pending) -> LedgerMQError:
+        name = f"{pending.operation.__name__} {pending.number}"
+        return IllegalStateError(f"{CLOSED}; {name} was not applied: it came after the close")
 
     def check_alive_locked(self) -> None:
         if self._deferred is not None:
@@ -151,9 +156,12 @@ class Engine:
         `more` are fields that may be named as the arguments here are.
 
         Raises:
+            IllegalStateError: the session was closed while its caller waited.
             MessageTooLargeError: a record of the log cannot hold it; nothing has changed.
             BrokerUnavailableError, LogError: it cannot be handed over; nothing has changed.
         """
+        if self.ended:
+            raise self.lost or IllegalStateError(CLOSED)
         pending = self.protocol.prepare(operation, **fields, **(more or {}))
         pending.on_settled = on_settled
         pending.deliveries = settles
@@ -383,7 +391,9 @@ class Engine:
 
     def defer_refusal(self, pending: Pending) -> None:
         """on_settled of an operation that nobody waits for: a failure must not pass silently."""
-        if pending.error is not None:
+        if pending.error is not None and self.ended and self.lost is None:
+            pass  # it came behind the Close, which gave back what it was about
+        elif pending.error is not None:
             self.defer(pending.error)
         elif isinstance(pending.reply, Refused):
             self.defer(self.error_of(pending.reply, pending.destination))
@@ -422,6 +432,8 @@ class Engine:
             settled.append(pending)
         if isinstance(reply, SessionEnded):
             self.ended = True
+            # What other threads have written behind the Close finds no session, nor an answer.
+            settled.extend(self.protocol.end(self._closed_before))
 
     def _refuse_unasked_locked(self, reply: Reply) -> None:
         """A reply to an operation that was never written; the session's next call raises it."""
@@ -518,6 +530,18 @@ class Engine:
             self.over_locked(text, settled, uncertain=True)
             self.notify_locked()
         _tell_settled(settled)
+
+    def stay_behind(self, error: LedgerMQError) -> None:
+        """In the child of a fork: the session is the parent's, and with it what it was handed.
+
+        Its locks may be held by threads that are not there.
+        """
+        self.lock = threading.Lock()
+        self.condition = threading.Condition(self.lock)
+        self.callbacks = Callbacks()
+        self.owner = self._user = self._deferred = None
+        self.ended = True
+        self.lost = error
 
     def _show_life_locked(self) -> None:
         """Any operation clears a suspicion (H5); in a crowd, those pending are repeated anyway."""

@@ -89,8 +89,12 @@ class Listening:
         """Takes a consumer's listener away and waits until it has returned (SES-21)."""
         self._listeners.pop(consumer, None)
         self._engine.notify_locked()
-        while self._busy_with is consumer and not self.is_mine:
+        while self._busy_with is consumer and self._is_elsewhere():
             self._engine.condition.wait()
+
+    def _is_elsewhere(self) -> bool:
+        """Whether its thread is another one; in the child of a fork there is none."""
+        return not self.is_mine and self._thread is not None and self._thread.is_alive()
 
     def end(self) -> None:
         """Waits for the thread, which ends when its session is closing or lost (SES-21)."""

@@ -26,6 +26,7 @@ from ledgermq.client.sending.making import MessageMaker
 from ledgermq.client.sending.receipts import CommitReceipt
 from ledgermq.client.tracing import settled
 from ledgermq.errors import IllegalStateError, OutcomeUnknownError, SessionLostError
+from ledgermq.errors.shown import shown
 from ledgermq.protocol.operations import (
     CreateTemporary,
     DeleteQueue,
@@ -173,7 +174,7 @@ class Work:
         """See `ledgermq.Session.delete_temporary`."""
         kind, _, name = destination.partition(":")
         if not name.startswith("temporary/"):
-            raise IllegalStateError(f"{destination} is no temporary destination")
+            raise IllegalStateError(f"{shown(destination)} is no temporary destination")
         operation = DeleteTopic if is_topic(destination) else DeleteQueue
         yield from self._administer(operation, destination, {kind: name, "purge": True})
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ledgermq.client.reasons import error_of_reason
-from ledgermq.client.sansio.sizes import VALUE_BYTES_MAX, too_large
-from ledgermq.errors import ConnectionClosedError, WorkerUnavailableError
+from ledgermq.client.sansio.sizes import VALUE_BYTES_MAX, not_encodable, too_large
+from ledgermq.errors import ConnectionClosedError, IllegalStateError, WorkerUnavailableError
 from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.codec import encode_record, join_delivered, outcome_from_union
@@ -109,7 +109,10 @@ class Questions:
             "after": "",
             **more,
         }
-        value = encode_record(ASK, datum)
+        try:
+            value = encode_record(ASK, datum)
+        except (ValueError, OverflowError) as error:
+            raise IllegalStateError(not_encodable(f"a question ({kind})", more)) from error
         if len(value) > VALUE_BYTES_MAX:
             raise too_large(f"a question ({kind})", more, value)
         return value

@@ -19,6 +19,7 @@ from ledgermq.errors import (
     PropertyNameError,
     UnsupportedValueError,
 )
+from ledgermq.errors.shown import shown
 from ledgermq.wire.content.bodies import ReadOnlyDict
 from ledgermq.wire.content.content import NAME_CHARACTERS_MAX, Body, PropertyValue
 from ledgermq.wire.content.conversion import read_as, written_as
@@ -56,7 +57,7 @@ def check_property_names(properties: Mapping[str, Any]) -> None:
     for name in properties:
         fault = _fault(name) if isinstance(name, str) else "a property's name is a str"
         if fault is not None:
-            raise PropertyNameError(f"property {name!r}: {fault}")
+            raise PropertyNameError(f"property {shown(name)}: {fault}")
         if len(name) > NAME_CHARACTERS_MAX:
             raise NameTooLongError(
                 f"property {name[:32]!r}…: the name has {len(name)} characters, a name has 1 to "
@@ -109,7 +110,7 @@ class PropertyAccess:
         return self._provided().get(name) if found is None else found
 
     def _get(self, kind: str, name: str) -> Any:
-        return read_as(kind, self.get_property(name), f"property {name!r}")
+        return read_as(kind, self.get_property(name), f"property {shown(name)}")
 
     def get_boolean_property(self, name: str) -> bool:
         """A property as a truth value."""
@@ -147,11 +148,11 @@ class PropertyAccess:
         properties = self.properties
         if isinstance(properties, ReadOnlyDict) or not isinstance(properties, dict):
             raise MessageNotWriteableError(
-                f"property {name!r} cannot be set: the properties of what was received are "
+                f"property {shown(name)} cannot be set: the properties of what was received are "
                 "read-only; call clear_properties first"
             )
         check_property_names({name: value})
-        what = f"property {name!r}"
+        what = f"property {shown(name)}"
         if value is None or isinstance(value, (bytes, bytearray, memoryview)):
             raise UnsupportedValueError(
                 f"{what} cannot be {type(value).__name__}: it must be bool, int, float or str"

@@ -8,13 +8,13 @@ Delivery numbers rise, so a number seen before is a repeat.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from ledgermq.client.sansio.buffer import ConsumerBuffer
 from ledgermq.client.sansio.handed_over import HandedOver
 from ledgermq.client.sansio.ranges import DeliveryRanges
-from ledgermq.client.sansio.sizes import VALUE_BYTES_MAX, too_large
+from ledgermq.client.sansio.sizes import VALUE_BYTES_MAX, not_encodable, too_large
 from ledgermq.errors import IllegalStateError, LedgerMQError
 from ledgermq.protocol.operations import Alive, Commit, Put, Recover, Rollback, SessionOperation
 from ledgermq.protocol.outcomes import Delivered, Refused, Reply
@@ -25,8 +25,6 @@ OUTSTANDING_MAX: Final = 200
 CROWDED: Final = 240
 OUTSTANDING_BYTES_MAX: Final = 32 * 1024 * 1024
 WITHDRAWING: Final = (Rollback, Recover)
-# Some numbers of a record end here, the others later.
-INT_MAX: Final = 2**31 - 1
 
 
 class Pending:
@@ -153,7 +151,7 @@ class SessionProtocol:
         try:
             value = encode_operation(numbered)
         except (ValueError, OverflowError) as error:
-            raise IllegalStateError(_not_encodable(operation.__name__, fields)) from error
+            raise IllegalStateError(not_encodable(operation.__name__, fields)) from error
         if len(value) > VALUE_BYTES_MAX:
             raise too_large(operation.__name__, fields, value)
         pending = Pending(number, operation, value)
@@ -277,16 +275,3 @@ class SessionProtocol:
         for consumer in self.consumers.values():
             consumer.withdraw()
         return over
-
-
-def _not_encodable(name: str, fields: Mapping[str, Any]) -> str:
-    """Which value a record cannot hold, in words: the greatest number, if one is too great."""
-    settings = fields.get("settings") or {}
-    numbers = {**fields, **settings} if isinstance(settings, Mapping) else fields
-    greatest = max(
-        ((abs(value), key) for key, value in numbers.items() if type(value) is int),
-        default=(0, ""),
-    )
-    if greatest[0] > INT_MAX:
-        return f"{greatest[1]} is {numbers[greatest[1]]}, more than a record of the log can hold"
-    return f"a value of {name} is none that a record of the log can hold"

@@ -20,6 +20,8 @@ VALUE_BYTES_MAX: Final = OPERATION_BYTES_MAX - 2048
 PUT_BESIDE_BYTES: Final = 320
 MESSAGE_BESIDE_BYTES: Final = 160
 PROPERTY_BESIDE_BYTES: Final = 7
+# Some numbers of a record end here, the others later.
+INT_MAX: Final = 2**31 - 1
 MESSAGE_BYTES_MAX: Final = VALUE_BYTES_MAX - PUT_BESIDE_BYTES
 
 
@@ -50,3 +52,16 @@ def _leaves(fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 def _size(value: Any) -> int:
     return len(value) if isinstance(value, str | bytes | list | tuple) else 0
+
+
+def not_encodable(name: str, fields: Mapping[str, Any]) -> str:
+    """Which value a record cannot hold, in words: the greatest number, if one is too great."""
+    settings = fields.get("settings") or {}
+    numbers = {**fields, **settings} if isinstance(settings, Mapping) else fields
+    greatest = max(
+        ((abs(value), key) for key, value in numbers.items() if type(value) is int),
+        default=(0, ""),
+    )
+    if greatest[0] > INT_MAX:
+        return f"{greatest[1]} is {numbers[greatest[1]]}, more than a record of the log can hold"
+    return f"a value of {name} is none that a record of the log can hold"

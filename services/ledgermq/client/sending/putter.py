@@ -96,8 +96,8 @@ class Putter:
             )
         if destination not in (None, self.destination):
             raise IllegalStateError(
-                f"this producer sends to {self.destination}, not to {destination}: use a producer "
-                "made without a destination",
+                f"this producer sends to {self.destination}, not to {shown(destination)}: use a "
+                "producer made without a destination",
                 destination=self.destination,
             )
         return self.destination

@@ -40,12 +40,30 @@ def parse_address(address: str) -> tuple[str, str]:
 def _with_port(host: str, address: str) -> str:
     bare = host.rpartition("]")[2] if host.startswith("[") else host
     name, colon, port = bare.rpartition(":")
-    if not colon:
+    if not colon and _is_host(bare):
         return f"{host}:{KAFKA_PORT_DEFAULT}"
     if (
         not (port.isascii() and port.isdigit())
         or not 0 < int(port) < 65536
         or (not name and not host.startswith("["))
+        or not _is_host(name)
     ):
         raise AddressError(f"{shown(host)} in address {shown(address)} is no HOST:PORT")
     return host
+
+
+def _is_host(name: str) -> bool:
+    """Whether resolvers take a name, which raise what is no error of theirs for any other."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        return False
+    return name.isprintable()
+
+
+def is_text(value: str) -> bool:
+    """Whether Kafka's clients, which are written in C, can have it: UTF-8 without NUL."""
+    try:
+        return b"\0" not in value.encode()
+    except UnicodeEncodeError:
+        return False

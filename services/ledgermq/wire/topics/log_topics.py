@@ -6,6 +6,7 @@ verified; partition counts are fixed for ever, because queue managers are partit
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from ledgermq.errors.shown import shown
 from ledgermq.wire.kafka.access import (
     Reports,
     metadata_of,
@@ -27,14 +29,19 @@ from ledgermq.wire.kafka.access import (
     text_of,
 )
 from ledgermq.wire.kafka.settings import client_options, kafka_settings
+from ledgermq.wire.topics.address import AddressError
 
 TOPIC_PREFIX_DEFAULT: Final = "ledgermq"
+# Kafka takes 249 in a topic's name.
+PREFIX_CHARACTERS_MAX: Final = 230
 PARTITIONS_DEFAULT: Final = 4
 LANES_DEFAULT: Final = 4
 OPERATION_BYTES_MAX: Final = 8 * 1024 * 1024
 DERIVED_BYTES_MAX: Final = 10 * 1024 * 1024
 OUTCOMES_RETENTION_MS: Final = 7 * 24 * 3600 * 1000
 QUESTIONS_RETENTION_MS: Final = 10 * 60 * 1000
+
+_PREFIX = re.compile(rf"[A-Za-z0-9._-]{{1,{PREFIX_CHARACTERS_MAX}}}", re.ASCII)
 
 
 class TopicError(RuntimeError):
@@ -46,6 +53,13 @@ class Topics:
     """The log topics of an installation: `operations` is the ledger, `outcomes` are the lanes."""
 
     prefix: str = TOPIC_PREFIX_DEFAULT
+
+    def __post_init__(self) -> None:
+        if not _PREFIX.fullmatch(self.prefix):
+            raise AddressError(
+                f"{shown(self.prefix)} is no prefix of topics: 1 to {PREFIX_CHARACTERS_MAX} "
+                "characters of A-Z a-z 0-9 . _ -"
+            )
 
     @property
     def registry(self) -> str:
