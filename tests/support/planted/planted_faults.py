@@ -18,7 +18,10 @@ import pytest
 from hypothesis import Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
-from support.checks.checked_histories import FOLD, check_history
+from ledgermq.core.apply import new_state
+from ledgermq.protocol.outcomes import Addressed
+from support.checks.checked_histories import FOLD, check_history, fold_entry
+from support.checks.checks import digest
 from support.generators.generators import Entry
 from support.scripts.play import play
 from support.scripts.script import Script
@@ -46,6 +49,10 @@ class Fault(NamedTuple):
     make: Callable[[Any], Any]
     seed: int = 0
     others: tuple[Any, ...] = ()
+
+
+# The outcomes of the entries of a history, and the digest of the state that they lead to.
+Told = tuple[list[list[Addressed]], str]
 
 
 class Family(NamedTuple):
@@ -98,10 +105,43 @@ def played(read: Callable[[], Sequence[Script]]) -> Callable[[int], list[list[En
 def expect_found_by(family: Family, fault: Fault) -> None:
     """One of the histories must show the fault; it need not be made simpler."""
     for number in range(fault.seed, fault.seed + ROUNDS):
-        for history in family.histories(number):
+        for history in _suspect_ones_first(fault, _round(family, number)):
             if _is_found(fault, functools.partial(check_history, history)):
                 return
     pytest.fail("no history shows the fault")
+
+
+@functools.cache
+def _round(family: Family, number: int) -> list[tuple[list[Entry], Told | None]]:
+    """The histories of a round, each with how the fold ends it when it is right."""
+    return [(history, _told_of(history)) for history in family.histories(number)]
+
+
+def _suspect_ones_first(
+    fault: Fault, histories: Iterable[tuple[list[Entry], Told | None]]
+) -> Iterator[list[Entry]]:
+    """All histories; first those that the faulty fold ends otherwise, which is soon seen: to fold
+    one takes a fiftieth of the time of all checks.
+    """
+    rest = []
+    for history, right in histories:
+        with plant(fault):
+            told = _told_of(history)
+        if told != right:
+            yield history
+        else:
+            rest.append(history)
+    yield from rest
+
+
+def _told_of(history: Sequence[Entry]) -> Told | None:
+    """The outcomes of a history and the digest of its end; None if the fold stopped."""
+    state = new_state()
+    try:
+        outcomes = [fold_entry(state, entry) for entry in history]
+        return outcomes, digest(state)
+    except Exception:  # Whatever a fault leads to: the checks say what it was.
+        return None
 
 
 def expect_found(fault: Fault, check: Callable[[], object]) -> None:
