@@ -57,13 +57,13 @@ def histories() -> Iterator[list[Any]]:
 
     from support.brokers.log_writer import Script
     from support.planted.all_faults import FAMILIES
-    from support.planted.trial import entry_of
+    from support.planted.trial import log_of
     from support.random_logs.random_log import RandomLog
 
     for family in FAMILIES:
         for number in range(ROUNDS):
             for history in family.histories(number):
-                yield list(map(entry_of, history))
+                yield log_of(history)
     kinds = ("topics", "ends", "groups", "moves", "redelivery", "quotas", "clock")
     for number in range(RANDOM_LOGS):
         script = Script(random=random.Random(number))

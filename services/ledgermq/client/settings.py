@@ -20,7 +20,7 @@ from ledgermq.protocol.limits import (
     is_name,
 )
 from ledgermq.wire.kafka.settings import KafkaSettings, kafka_settings
-from ledgermq.wire.topics.address import AddressError, is_text, parse_address
+from ledgermq.wire.topics.address import AddressError, check_text, parse_address
 from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT, Topics
 
 PREFETCH_DEFAULT: Final = 200
@@ -91,8 +91,8 @@ def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSe
             f"{APPLICATION_CHARACTERS_MAX:,} are kept"
         )
     for name, text in (("application", application), ("takeover", takeover)):
-        if text and not is_text(text):
-            raise AddressError(f"{name} is no text: it has NUL or lone surrogates")
+        if text:
+            check_text(name, text)
     if takeover and not client_id:
         raise AddressError("takeover is for a connection with a client id: give client_id too")
     schema_registry = given.get("schema_registry")

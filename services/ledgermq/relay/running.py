@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -43,7 +42,7 @@ def keep_going(run: Callable[[], None], stopping: threading.Event, tell: Tell) -
             if not (isinstance(error, PASSING) or error.retryable):
                 raise
             # Each refusal has another place on the log.
-            what = re.sub(r"@\d+", "", str(error))
+            what = str(error).replace(f"@{error.position}", "")
             if what != told:
                 told = what
                 tell(f"waits and begins anew: {error}")

@@ -8,7 +8,8 @@ import pytest
 from ledgermq_spark.laws.all_laws import LAWS
 from support.audits.testimonies import Logs
 from support.planted.all_faults import FAMILIES
-from support.planted.trial import attempt, histories_of, planted
+from support.planted.planted_faults import round_of
+from support.planted.trial import attempt, log_of, planted, told_of
 
 pytestmark = pytest.mark.long
 
@@ -21,8 +22,8 @@ FAULTS = {fault.title: (fault, family) for family in reversed(FAMILIES) for faul
 
 def clean_logs(family):
     """Return histories of a family, from its first rounds."""
-    every = (log for number in range(CLEAN_LOGS) for log, _ in histories_of(family, number))
-    return islice(every, CLEAN_LOGS)
+    every = (one for number in range(CLEAN_LOGS) for one, _ in round_of(family, number, told_of))
+    return map(log_of, islice(every, CLEAN_LOGS))
 
 
 @pytest.fixture(scope="module")

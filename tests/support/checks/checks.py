@@ -43,19 +43,13 @@ class Frozen(NamedTuple):
     blocks: tuple[bytes, ...]
 
 
-def records(state: QueueManager) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The records of a checkpoint: the Root, and the blocks in order."""
+def freeze(state: QueueManager) -> Frozen:
+    """The state as the framed records of a checkpoint."""
     root = root_of(state)
     for session in root["sessions"]:
         session["replies"] = [outcome_to_union(reply) for reply in session["replies"]]
-    return root, list(blocks(state))
-
-
-def freeze(state: QueueManager) -> Frozen:
-    """The state as the framed records of a checkpoint."""
-    root, numbered = records(state)
     found: list[bytes] = []
-    for block in numbered:
+    for block in blocks(state):
         values = encode_block_record(block)
         taken = taken_block(state, block["created_position"], block["block"])
         assert taken is not None, "the block is there"

@@ -114,13 +114,11 @@ FOLD = Family(
             _all_count,
             1,
         ),
-        Fault(
-            "steps of the redelivery delay are skipped", redelivery, "_step_for", does_nothing, 0
-        ),
-        Fault("redelivery delays are halved", redelivery, "_delay_ms", _shorter, 0),
+        Fault("steps of the redelivery delay are skipped", redelivery, "_step_for", does_nothing),
+        Fault("redelivery delays are halved", redelivery, "_delay_ms", _shorter),
         Fault("what came too often is lost on its way", redelivery, "transfer", does_nothing, 1),
         Fault("what was seen is not backed out", settling, "give_back", _forgetful_backout),
-        Fault("what was not seen is backed out", settling, "give_back", _always_backout, 0),
+        Fault("what was not seen is backed out", settling, "give_back", _always_backout),
         Fault(
             "deliveries that a consumer gives back are not checked",
             consumers,
@@ -139,7 +137,7 @@ FOLD = Family(
         ),
         Fault("new messages are available in reverse", Available, "extend", _reversed),
         Fault("what came back is not available again", Available, "offer", does_nothing),
-        Fault("one message more is taken than asked for", Available, "take", _greedy, 0),
+        Fault("one message more is taken than asked for", Available, "take", _greedy),
         Fault("one message fewer is taken than there is", Available, "take", _one_too_few),
         Fault("a sequence number is left out", putting, "enqueue", _gap),
         STAYS_KNOWN,

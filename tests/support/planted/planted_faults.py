@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import CodeType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 from hypothesis import Phase, given, seed, settings
@@ -51,6 +51,7 @@ class Fault(NamedTuple):
     others: tuple[Any, ...] = ()
 
 
+T = TypeVar("T")
 # The outcomes of the entries of a history, and the digest of the state that they lead to.
 Told = tuple[list[list[Addressed]], str]
 
@@ -105,16 +106,18 @@ def played(read: Callable[[], Sequence[Script]]) -> Callable[[int], list[list[En
 def expect_found_by(family: Family, fault: Fault) -> None:
     """One of the histories must show the fault; it need not be made simpler."""
     for number in range(fault.seed, fault.seed + ROUNDS):
-        for history in _suspect_ones_first(fault, _round(family, number)):
+        for history in _suspect_ones_first(fault, round_of(family, number, _told_of)):
             if _is_found(fault, functools.partial(check_history, history)):
                 return
     pytest.fail("no history shows the fault")
 
 
 @functools.cache
-def _round(family: Family, number: int) -> list[tuple[list[Entry], Told | None]]:
-    """The histories of a round, each with how the fold ends it when it is right."""
-    return [(history, _told_of(history)) for history in family.histories(number)]
+def round_of(
+    family: Family, number: int, tell: Callable[[Sequence[Entry]], T]
+) -> list[tuple[list[Entry], T]]:
+    """The histories of a round, each with what is told of it when the fold is right."""
+    return [(history, tell(history)) for history in family.histories(number)]
 
 
 def _suspect_ones_first(

@@ -86,7 +86,7 @@ QUOTAS = Family(
         Fault("puts never wait for a quota", blocked, "fits", always),
         Fault("puts pass those that wait", blocked, "stays_behind", does_nothing, 1),
         Fault("what waits goes on without room", unblocking, "fits", always),
-        Fault("what waits never goes on", unblocking, "fits", does_nothing, 0),
+        Fault("what waits never goes on", unblocking, "fits", does_nothing),
         Fault("a commit that waits never goes on", unblocking, "_commit_if_waiting", does_nothing),
         Fault(
             "puts that wait outlive their session", sessions, "drop_blocked", does_nothing, seed=1

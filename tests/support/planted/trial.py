@@ -10,7 +10,6 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from ledgermq.core.apply import apply, new_state
@@ -19,7 +18,7 @@ from ledgermq.wire.framing.codec import decode_operation
 from ledgermq_spark.rebuild.testimony import Testimony
 from support.brokers.log_writer import Entry
 from support.generators import generators
-from support.planted.planted_faults import ROUNDS, Family, Fault, plant
+from support.planted.planted_faults import ROUNDS, Family, Fault, plant, round_of
 
 # So long may the fold take for a log, which takes some ms, before it is taken for endless.
 LOG_SECONDS_MAX = 2
@@ -48,40 +47,33 @@ class Trial:
     histories: int = 0
 
 
-@cache
-def histories_of(family: Family, number: int) -> list[tuple[list[Entry], list[Told]]]:
-    """The histories of a round, each with what the fold tells of it when it is right."""
-    found = [list(map(entry_of, history)) for history in family.histories(number)]
-    return [(log, list(told_of(log))) for log in found]
+def log_of(history: Sequence[generators.Entry]) -> list[Entry]:
+    """The history of a generator as a log."""
+    return [Entry(value=one.value, time_us=one.time) for one in history]
 
 
-def entry_of(one: generators.Entry) -> Entry:
-    """An entry of a generator as one of a log."""
-    return Entry(value=one.value, time_us=one.time)
-
-
-def told_of(log: Sequence[Entry]) -> Iterator[Told]:
+def told_of(history: Sequence[generators.Entry]) -> list[Told]:
     """What the fold tells of each entry, and of all in the end."""
-    state, moves = new_state(), list[Move]()
+    state, moves, told = new_state(), list[Move](), list[Told]()
     testimony = Testimony(state)
 
     def hear(move: Move) -> None:
         moves.append(move)
         testimony.hear(move)
 
-    for position, entry in enumerate(log):
+    for position, entry in enumerate(history):
         operation = decode_operation(entry.value)
-        outcomes = apply(state, operation, position, entry.time_us, hear)
-        yield outcomes, moves[:], state.time, state.time_reference
+        outcomes = apply(state, operation, position, entry.time, hear)
+        told.append((outcomes, moves[:], state.time, state.time_reference))
         moves.clear()
-    yield testimony.standing(), testimony.segments()
+    return [*told, (testimony.standing(), testimony.segments())]
 
 
 def attempt(fault: Fault, family: Family) -> Trial:
     """Tries a fault on random histories until some are told otherwise."""
     trial = Trial()
     for number in range(fault.seed, fault.seed + ROUNDS):
-        for log, right in histories_of(family, number):
+        for history, right in round_of(family, number, told_of):
             enough = HISTORIES_FOR_MORE if trial.logs else HISTORIES_MAX
             done = len(trial.logs) >= LOGS_WANTED or len(trial.stops) >= STOPS_MAX
             if done or trial.histories >= enough:
@@ -90,8 +82,8 @@ def attempt(fault: Fault, family: Family) -> Trial:
             try:
                 with planted(fault):
                     # All of it, because the fold may stop after it went wrong.
-                    if list(told_of(log)) != right:
-                        trial.logs.append(log)
+                    if told_of(history) != right:
+                        trial.logs.append(log_of(history))
             except STOPPED as error:
                 trial.stops.append(repr(error))
     return trial

@@ -391,10 +391,10 @@ class Engine:
 
     def defer_refusal(self, pending: Pending) -> None:
         """on_settled of an operation that nobody waits for: a failure must not pass silently."""
-        if pending.error is not None and self.ended and self.lost is None:
-            pass  # it came behind the Close, which gave back what it was about
-        elif pending.error is not None:
-            self.defer(pending.error)
+        if pending.error is not None:
+            # What came behind the Close is no failure: that gave back what it was about.
+            if not self.ended or self.lost is not None:
+                self.defer(pending.error)
         elif isinstance(pending.reply, Refused):
             self.defer(self.error_of(pending.reply, pending.destination))
 

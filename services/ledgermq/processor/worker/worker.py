@@ -69,6 +69,12 @@ class NameTakenError(LedgerMQError):
     code = "name-taken"
 
 
+class WebAddressError(LedgerMQError):
+    """Nothing can listen on the address of metrics and health."""
+
+    code = "web-address-unusable"
+
+
 EXIT_STOPPED = 0
 EXIT_FAULT = 1
 EXIT_UNREACHABLE = 3
@@ -148,12 +154,6 @@ def _prepare(settings: WorkerSettings, topics: Topics) -> list[Claim]:
             )
         claims = list_queue_managers(bootstrap, topics, timeout_seconds=patience)
     return claims
-
-
-class WebAddressError(LedgerMQError):
-    """Nothing can listen on the address of metrics and health."""
-
-    code = "web-address-unusable"
 
 
 class Worker:
@@ -512,7 +512,7 @@ class Worker:
 def _explained(
     error: BaseException | None, topics: Topics, session_timeout_seconds: float
 ) -> BaseException | None:
-    """The error for people where aiokafka says why Kafka does not let us into the group."""
+    """The error for people where Kafka does not let us into the group, or an address is taken."""
     if isinstance(error, InvalidSessionTimeoutError):
         return SessionTimeoutError(session_timeout_seconds)
     if isinstance(error, GroupAuthorizationFailedError):

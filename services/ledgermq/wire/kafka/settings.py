@@ -24,7 +24,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaException, Producer
 
 from ledgermq.errors.shown import shown
-from ledgermq.wire.topics.address import AddressError, is_text
+from ledgermq.wire.topics.address import AddressError, check_text
 
 PREFIX: Final = "LEDGERMQ_KAFKA_"
 FILE_VARIABLE: Final = f"{PREFIX}CONFIG"
@@ -151,11 +151,9 @@ def kafka_settings(
     if not found:
         return KafkaSettings()
     for name, value in found.items():
-        if not is_text(name) or (isinstance(value, str) and not is_text(value)):
-            # The library ends the process, or reads half of it. The value may be a secret.
-            raise AddressError(
-                f"{shown(name)}, or its value, is no text: it has NUL or lone surrogates"
-            )
+        for text in (name, value):
+            if isinstance(text, str):
+                check_text(f"{shown(name)}, or its value,", text)
     apart: dict[str, dict[str, Any]] = {library: {} for library in LIBRARIES}
     common: dict[str, Any] = {}
     for name, value in found.items():

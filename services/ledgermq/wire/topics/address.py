@@ -61,9 +61,14 @@ def _is_host(name: str) -> bool:
     return name.isprintable()
 
 
-def is_text(value: str) -> bool:
-    """Whether Kafka's clients, which are written in C, can have it: UTF-8 without NUL."""
+def check_text(what: str, value: str) -> None:
+    """Refuses what Kafka's clients, which are written in C, cannot have: all but UTF-8 without NUL.
+
+    They end the process, or read half of it. The value may be a secret, and is not shown.
+    """
     try:
-        return b"\0" not in value.encode()
+        fits = b"\0" not in value.encode()
     except UnicodeEncodeError:
-        return False
+        fits = False
+    if not fits:
+        raise AddressError(f"{what} is no text: it has NUL or lone surrogates")
