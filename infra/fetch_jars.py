@@ -8,13 +8,14 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from ledgermq.embedded import EmbeddedError, broker_jars, delta_jars, spark_connector_jars
 from ledgermq.embedded.class_archive import class_archive
 from ledgermq.embedded.jars import BROKER
 from ledgermq.embedded.java import find_java, first_java
-from ledgermq_spark.log.session import spark_program
+from ledgermq_spark.log.session import spark_jars, spark_program
 
 RUN_TIMEOUT_SECONDS = 300
 
@@ -55,15 +56,18 @@ def main(arguments: list[str]) -> None:
         spark_connector_jars()
         delta_jars()
         if arguments != ["--spark"]:
-            prepare_classes(BROKER.name, find_java(), RUN_BROKER)
-            prepare_classes(spark_program(), first_java() or find_java(), RUN_SPARK)
+            prepare_classes(BROKER.name, find_java(), broker_jars(), RUN_BROKER)
+            prepare_classes(spark_program(), first_java() or find_java(), spark_jars(), RUN_SPARK)
     except EmbeddedError as error:
         sys.exit(f"ledgermq: {error}")
 
 
-def prepare_classes(program: str, java: Path, code: str) -> None:
-    """Make the class-data archive of a program by one run of it, unless it is there."""
-    archive = class_archive(program, java)
+def prepare_classes(program: str, java: Path, jars: Sequence[Path], code: str) -> None:
+    """Make the class-data archive of a program by one run of it, unless it is there.
+
+    It takes the place of those before it, which are large.
+    """
+    archive = class_archive(program, java, jars)
     if archive.exists():
         return
     print(f"ledgermq: preparing the classes of {program}, once", file=sys.stderr, flush=True)
@@ -79,6 +83,8 @@ def prepare_classes(program: str, java: Path, code: str) -> None:
                 timeout=RUN_TIMEOUT_SECONDS,
                 check=True,
             )
+            for old in archive.parent.glob(f"{program}-*.jsa"):
+                old.unlink()
             made.rename(archive)
         except (OSError, subprocess.SubprocessError) as cause:
             print(f"ledgermq: done without: {cause}", file=sys.stderr, flush=True)

@@ -154,7 +154,7 @@ class EmbeddedBroker:
             return self
         java = find_java()
         jars = broker_jars()
-        command = [str(java), *archive_options(BROKER.name, java), *java_options(self._heap)]
+        command = [str(java), *archive_options(BROKER.name, java, jars), *java_options(self._heap)]
         command += [QUICK_START] if self._brief else []
         command += ["-cp", os.pathsep.join(str(jar) for jar in jars)]
         lock = self._lock()

@@ -31,18 +31,21 @@ class Backups:
             self._intervals.append((first, position))
 
     def refusal(self, position: int, text: str | None) -> str | None:
-        """Why a BackUpJournal is refused; None: it was applied."""
+        """Why a BackUpJournal is refused where it stands; None: it is not."""
         asked = json.loads(text or "{}")
         if not (1 <= len(asked["actor"]) <= ACTOR_MAX and 1 <= len(asked["reason"]) <= REASON_MAX):
             return "reason-invalid"
         if not self._intervals:
             return "journal-empty"
-        told = {name: asked[name] for name in NAMES}
-        places = [0, *told.values(), position]
-        if places != sorted(places) or any(told[name] < self._lowest[name] for name in NAMES):
+        places = [0, *(asked[name] for name in NAMES), position]
+        if places != sorted(places) or any(asked[name] < self._lowest[name] for name in NAMES):
             return "backup-invalid"
-        self._lowest = told
-        self._intervals = [
-            one for one in self._intervals if one[1] is None or one[1] > told["needed_from"]
-        ]
         return None
+
+    def backed_up(self, text: str | None) -> None:
+        """A BackUpJournal that was applied."""
+        asked = json.loads(text or "{}")
+        self._lowest = {name: asked[name] for name in NAMES}
+        self._intervals = [
+            one for one in self._intervals if one[1] is None or one[1] > asked["needed_from"]
+        ]

@@ -128,7 +128,7 @@ def spark_session(
     builder = SparkSession.builder.master(master).appName(application)
     if brief:
         java_options = f"{QUICK_START} {CODE_CACHE} {java_options}"
-    archive = map(shlex.quote, archive_options(spark_program(), first_java()))
+    archive = map(shlex.quote, archive_options(spark_program(), first_java(), spark_jars()))
     java_options = " ".join([*archive, java_options])
     settings = _settings(scratch, jars, shuffle_partitions, driver_memory, java_options)
     settings |= (SMALL_PAGES if brief else {}) | (DELTA_SETTINGS if delta else {})
@@ -145,6 +145,13 @@ def spark_program() -> str:
     import pyspark
 
     return f"spark-{pyspark.__version__}"
+
+
+def spark_jars() -> list[Path]:
+    """Return what Spark's Java starts from; jars of a job come later."""
+    import pyspark
+
+    return list((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
 
 
 def _submitted_session(application: str, log_level: str) -> SparkSession:

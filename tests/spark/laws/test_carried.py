@@ -5,6 +5,8 @@ from collections import Counter
 
 import pytest
 
+from ledgermq.protocol.administration import BackUpJournal
+from ledgermq.protocol.operations import AlterQueueManager
 from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.laws.law import RAW
 from support.audits.stretches import Stretches
@@ -56,6 +58,33 @@ def routine(rounds):
     return script.entries, end
 
 
+def journaled():
+    """Return a log whose backups rest on journaling of before, and where that ends."""
+    script = Script()
+    session = script.session("CLIENT")
+
+    def switch(*, on):
+        session.send(AlterQueueManager, journaling=on)
+
+    def back_up(position):
+        positions = {"needed_from": position, "kept_from": position, "through": position}
+        session.send(BackUpJournal, actor="a", reason="r", **positions)
+
+    back_up(0)
+    switch(on=True)
+    back_up(9999)
+    switch(on=False)
+    switch(on=True)
+    first_end = len(script.entries) - 1
+    back_up(first_end)
+    back_up(first_end - 1)
+    switch(on=False)
+    back_up(len(script.entries))
+    second_end = len(script.entries) - 1
+    back_up(second_end)
+    return script.entries, [first_end, first_end + 1, second_end]
+
+
 @pytest.fixture(scope="module")
 def facts(spark):
     """Return the facts of all stretches."""
@@ -72,6 +101,7 @@ def facts(spark):
     for rounds in ROUNDS:
         entries, end = routine(rounds)
         stretches.cut(f"routine {rounds}", entries, [end, end + 1])
+    stretches.cut("journal", *journaled())
     return stretches.facts(spark)
 
 

@@ -161,15 +161,20 @@ SELECT queue_manager, position, FALSE AS late, CASE
     END AS due
 FROM asked LEFT JOIN different USING (queue_manager, position)
 """
-# Each entry that concerns the journal rests on those before; there are few of them.
+# Each entry that concerns the journal rests on those before, which are taken as they were answered:
+# so are those that were carried here. There are few of them.
 JOURNAL: Final = """
 SELECT queue_manager, judged.position, FALSE AS late, judged.reason AS due
 FROM (
     SELECT queue_manager, explode(backup_reasons(array_sort(collect_list(
-        struct(position, kind, settings))))) AS judged
-    FROM {conduct}
-    WHERE conduct = 'next' AND (kind = 'BackUpJournal'
-        OR kind = 'AlterQueueManager' AND told = 'Accepted')
+        struct(position, kind, settings, is_asked, is_done))))) AS judged
+    FROM (
+        SELECT queue_manager, position, kind, settings,
+            kind = 'BackUpJournal' AND conduct = 'next' AS is_asked,
+            is_applied AND coalesce(told = 'Accepted', FALSE) AS is_done
+        FROM {conduct} WHERE kind IN ('BackUpJournal', 'AlterQueueManager')
+    )
+    WHERE is_asked OR is_done
     GROUP BY queue_manager
 )
 """

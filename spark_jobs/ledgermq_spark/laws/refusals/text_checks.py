@@ -111,10 +111,12 @@ def backup_reasons(entries: list[Any]) -> list[tuple[int, str | None]]:
     """Why each BackUpJournal is refused, among the changes of settings that came between (§21)."""
     backups = Backups()
     judged = []
-    for position, kind, text in entries:
-        if kind == "BackUpJournal":
+    for position, kind, text, is_asked, is_done in entries:
+        if is_asked:
             judged.append((position, backups.refusal(position, text)))
-        else:
+        if is_done and kind == "BackUpJournal":
+            backups.backed_up(text)
+        elif is_done:
             backups.altered(position, text)
     return judged
 
