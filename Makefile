@@ -76,7 +76,7 @@ stack: ## start Kafka and two workers in containers (PROFILES="monitoring regist
 	docker compose $(addprefix --profile ,$(PROFILES)) up --wait --build
 
 stack-demo: setup ## run the demo on the stack, with a worker's container that is killed
-	$(BIN)/ledgermq demo --bootstrap 127.0.0.1:$(or $(LEDGERMQ_KAFKA_PORT),9092) \
+	address=$$(docker compose port kafka 9092) && $(BIN)/ledgermq demo --bootstrap $$address \
 	    --data-dir .demo/stack --kill-worker 'docker compose kill {worker}' $(ARGS)
 	docker compose up --wait
 

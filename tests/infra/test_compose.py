@@ -56,6 +56,14 @@ def test_what_can_be_chosen_is_in_the_example():
     assert dict(re.findall(r"^#(\w+)=(.*)$", example, re.MULTILINE)) == used
 
 
+def test_nothing_that_can_be_chosen_is_taken_for_an_option_of_kafkas_clients():
+    """Who sets a port for the stack also runs `make stack-demo` beside it."""
+    from ledgermq.wire.kafka.settings import PREFIX
+
+    example = (ROOT / ".env.example").read_text(encoding="utf-8")
+    assert not re.findall(rf"^#{PREFIX}\w*", example, re.MULTILINE)
+
+
 def test_variables_of_workers_are_settings():
     """What the compose file sets of a worker is a setting it has."""
     from dataclasses import fields

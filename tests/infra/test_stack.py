@@ -54,7 +54,7 @@ def compose() -> Iterator[Compose]:
     reason = why_not()
     if reason:
         pytest.skip(f"the stack was not run: {reason}")
-    own = {"COMPOSE_PROJECT_NAME": "ledgermq-test", "LEDGERMQ_KAFKA_PORT": str(choose_port())}
+    own = {"COMPOSE_PROJECT_NAME": "ledgermq-test", "LEDGERMQ_BROKER_PORT": str(choose_port())}
 
     def run(*arguments: object, command: tuple[object, ...] = ("docker", "compose")):
         return call(*command, *arguments, **own)
