@@ -113,6 +113,7 @@ def test_a_worker_that_is_stopped_drains_and_the_other_takes_over(compose):
 @pytest.mark.long
 def test_a_container_has_no_tools_to_build_with_and_no_rights(compose):
     """No compiler, no pip of ours; no root, no capability, and nothing to write on but memory."""
+    assert compose("up", "--wait").returncode == 0
     look = "id -u; command -v gcc cc make; ls /opt/ledgermq/bin | grep -c '^pip'; touch /x"
     found = compose("exec", "-T", "worker-2", "sh", "-c", look)
     assert found.stdout.split() == ["10001", "0"]
