@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ledgermq.embedded import EmbeddedError, broker_jars, delta_jars, spark_connector_jars
-from ledgermq.embedded.class_archive import class_archive
+from ledgermq.embedded.class_archive import class_archive, outdated_archives
 from ledgermq.embedded.jars import BROKER
 from ledgermq.embedded.java import find_java, first_java
 from ledgermq_spark.log.session import spark_jars, spark_program
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> None:
 def prepare_classes(program: str, java: Path, jars: Sequence[Path], code: str) -> None:
     """Make the class-data archive of a program by one run of it, unless it is there.
 
-    It takes the place of those before it, which are large.
+    It takes the place of one of the files as they were before, which is large.
     """
     archive = class_archive(program, java, jars)
     if archive.exists():
@@ -83,7 +83,7 @@ def prepare_classes(program: str, java: Path, jars: Sequence[Path], code: str) -
                 timeout=RUN_TIMEOUT_SECONDS,
                 check=True,
             )
-            for old in archive.parent.glob(f"{program}-*.jsa"):
+            for old in outdated_archives(archive):
                 old.unlink()
             made.rename(archive)
         except (OSError, subprocess.SubprocessError) as cause:

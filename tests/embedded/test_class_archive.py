@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ledgermq.embedded.class_archive import archive_options, class_archive
+from ledgermq.embedded.class_archive import archive_options, class_archive, outdated_archives
 from ledgermq.embedded.jars import BROKER, broker_jars
 from ledgermq.embedded.java import find_java
 
@@ -50,8 +50,13 @@ def test_jars_that_were_written_again_have_an_archive_of_their_own(java, tmp_pat
     made = class_archive("kafka-1", java, [jar])
     assert class_archive("kafka-1", java, [jar]) == made
     os.utime(jar, (2, 2))
-    assert class_archive("kafka-1", java, [jar]) != made
-    assert class_archive("kafka-1", java, []) != made
+    again = class_archive("kafka-1", java, [jar])
+    assert again != made
+    other = class_archive("kafka-1", java, [])
+    made.parent.mkdir(parents=True)
+    for one in (made, again, other):
+        one.touch()
+    assert outdated_archives(again) == [made], "those of other files are somebody else's"
 
 
 def test_a_broker_maps_the_archive_that_make_setup_made(broker):

@@ -24,9 +24,14 @@ def class_archive(program: str, java: Path, jars: Iterable[Path]) -> Path:
     """
     java = Path(os.path.realpath(java))
     files = [java.parent.parent / "lib/modules", *sorted(jars)]
-    identity = "\n".join(map(str, (java, *map(_identity, files))))
-    key = hashlib.sha256(identity.encode()).hexdigest()[:12]
+    key = f"{_digest(files)}-{_digest(map(_identity, files))}"
     return cache_directory() / "classes" / f"{program}-{key}.jsa"
+
+
+def outdated_archives(archive: Path) -> list[Path]:
+    """Return the archives whose place an archive takes: the same files as they were before."""
+    place = archive.stem.rpartition("-")[0]
+    return [one for one in archive.parent.glob(f"{place}-*.jsa") if one != archive]
 
 
 def archive_options(program: str, java: Path | None, jars: Iterable[Path]) -> list[str]:
@@ -34,6 +39,10 @@ def archive_options(program: str, java: Path | None, jars: Iterable[Path]) -> li
     if java is None or not (archive := class_archive(program, java, jars)).is_file():
         return []
     return [f"-XX:SharedArchiveFile={archive}"]
+
+
+def _digest(parts: Iterable[object]) -> str:
+    return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:12]
 
 
 def _identity(file: Path) -> tuple[str, int, int]:

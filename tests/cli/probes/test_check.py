@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from ledgermq.cli.main import main
-from ledgermq.cli.printing.exits import CHECK_FAILED, OK, REFUSED, UNREACHABLE, USAGE
+from ledgermq.cli.printing.exits import CHECK_FAILED, OK, UNREACHABLE, USAGE
 
 
 def verdicts(answer) -> dict[str, str]:
@@ -72,10 +72,10 @@ def test_a_worker_is_judged_by_what_its_web_server_says(page, capsys, text, opti
 
 
 def test_a_worker_that_is_gone_is_unreachable(page, capsys, monkeypatch):
-    """Nobody listens there, or the address is none: code 3; and without a port nothing is asked."""
+    """Nobody listens there: code 3; without a port or a right address, nobody is asked."""
     monkeypatch.delenv("LEDGERMQ_WEB_PORT", raising=False)
     assert main(["check", "worker", "--url", "http://127.0.0.1:1"]) == UNREACHABLE
-    assert main(["check", "worker", "--url", "file:///etc/passwd"]) == UNREACHABLE
+    assert main(["check", "worker", "--url", "file:///etc/passwd"]) == USAGE
     assert main(["check", "worker"]) == USAGE
     Page.text = health(True)
     monkeypatch.setenv("LEDGERMQ_WEB_PORT", page.rpartition(":")[2])
@@ -96,7 +96,7 @@ def test_a_queue_is_checked_with_messages_of_its_own(cli, queue):
 
 
 def test_a_queue_that_cannot_be_used_fails_its_check(cli, queue):
-    """Disabled puts or gets are a failed check, an unknown queue is refused, `--get` wants puts."""
+    """Disabled puts or gets fail the check, as no queue at all does; `--get` wants puts."""
     cli("queue", "alter", queue, "--puts-disabled")
     assert cli("check", "queue", queue, "--up", "--put", 1).code == CHECK_FAILED
     cli("queue", "alter", queue, "--no-puts-disabled", "--gets-disabled")
@@ -105,7 +105,8 @@ def test_a_queue_that_cannot_be_used_fails_its_check(cli, queue):
         CHECK_FAILED,
         "gets are disabled",
     )
-    assert cli("check", "queue", "nowhere.at.all").code == REFUSED
+    found = cli("check", "queue", "nowhere.at.all", "--json")
+    assert (found.code, verdicts(found)) == (CHECK_FAILED, {"up": "failed"})
     assert cli("check", "queue", queue, "--get", 1).code == USAGE
     assert cli("check", "queue", "topic:prices").code == USAGE
 

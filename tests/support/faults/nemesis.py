@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +24,8 @@ from support.faults.stage import Stage
 Fault = Callable[[Stage], None]
 
 DISK_MIB = 768
+# A full disk has so little left, and is filled in such steps.
+LEFT_BYTES, STEP_BYTES = 64 * 1024, 4 * 1024 * 1024
 BAD_RECORDS = 100
 DEATH_SECONDS = 20.0
 WRONG_CLOCKS_SECONDS = (-3600, -20, 20, 3600)
@@ -144,9 +146,12 @@ def fill_disk(stage: Stage) -> None:
     """F13: the broker's disk is full; it ends, and is started again when there is room."""
     with _told(stage, "disk full"):
         ballast = stage.directory / "disk" / "ballast"
-        free = shutil.disk_usage(ballast.parent).free
         with ballast.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, free - 65536)
+            # What the broker writes meanwhile was free when it was asked for.
+            while (free := shutil.disk_usage(ballast.parent).free) > LEFT_BYTES:
+                with suppress(OSError):
+                    size = os.fstat(file.fileno()).st_size
+                    os.posix_fallocate(file.fileno(), size, min(free - LEFT_BYTES, STEP_BYTES))
         limit = time.monotonic() + DEATH_SECONDS
         while stage.broker.running and time.monotonic() < limit:
             time.sleep(0.1)

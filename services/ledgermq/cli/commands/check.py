@@ -22,7 +22,7 @@ from ledgermq.cli.options.together import Command, Count, Number
 from ledgermq.cli.printing.exits import CHECK_FAILED, UNREACHABLE, exit_code_of
 from ledgermq.cli.printing.findings import BAD, GOOD, Finding, print_findings
 from ledgermq.cli.printing.output import Output, count_of
-from ledgermq.errors import LedgerMQError, QueueManagerNotFoundError
+from ledgermq.errors import InvalidDestinationError, LedgerMQError, QueueManagerNotFoundError
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
@@ -91,7 +91,11 @@ def _queue_findings(
     get: int | None,
     target: Target,
 ) -> Iterator[Finding]:
-    status = connection.admin.queue_status(name)
+    try:
+        status = connection.admin.queue_status(name)
+    except InvalidDestinationError as error:
+        yield Finding(BAD, "up", str(error))
+        return
     flags = {"puts": status.settings.get("puts_disabled"), "gets": status.gets_disabled}
     disabled = [what for what, flag in flags.items() if flag]
     if disabled:
@@ -149,6 +153,8 @@ def worker(url: str | None, ready: bool, as_json: bool) -> int:
     if url is None and (not port.isdecimal() or int(port) == 0):
         raise click.UsageError("give --url, or LEDGERMQ_WEB_PORT: a worker takes any free port")
     address = (url or f"http://127.0.0.1:{port}").rstrip("/") + "/health"
+    if not address.startswith(("http://", "https://")):
+        raise click.UsageError(f"--url must begin with http:// or https://: {url}")
     try:
         found = _health(address)
     except (OSError, ValueError) as error:
@@ -168,8 +174,6 @@ def worker(url: str | None, ready: bool, as_json: bool) -> int:
 
 def _health(address: str) -> dict[str, Any]:
     """What a worker says of itself; OSError or ValueError if it does not, or somebody else does."""
-    if not address.startswith(("http://", "https://")):
-        raise ValueError("it must begin with http://")
     # A proxy that leads out of here knows nothing of this machine's workers.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(address, timeout=HTTP_SECONDS_MAX) as answer:
