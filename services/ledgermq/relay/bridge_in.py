@@ -18,7 +18,7 @@ from ledgermq.client.sending.sourced import SourcedPuts
 from ledgermq.errors import LedgerMQError
 from ledgermq.relay.records import BODIES, BodyOf, RecordInvalidError, bad_message_of, message_of
 from ledgermq.relay.running import Tell, keep_going
-from ledgermq.relay.taking import AtOnce, Item, Taker
+from ledgermq.relay.taking import Item, Pace, Taker
 from ledgermq.relay.topic_reader import TopicReader
 
 if TYPE_CHECKING:
@@ -64,9 +64,18 @@ class BridgeIn:
     timeout_seconds: float = 30.0
     tell: Tell = print
     stopping: threading.Event = field(default_factory=threading.Event)
-    put: int = 0
-    put_bad: int = 0
-    _at_once: AtOnce = field(default_factory=AtOnce)
+    _pace: Pace = field(default_factory=Pace)
+    _bad_pace: Pace = field(default_factory=Pace)
+
+    @property
+    def put(self) -> int:
+        """How many messages were put to the target."""
+        return self._pace.done
+
+    @property
+    def put_bad(self) -> int:
+        """How many records were put to `bad`."""
+        return self._bad_pace.done
 
     def run(self) -> None:
         """Goes on until it is stopped, or at the end if it is to stop there.
@@ -76,7 +85,7 @@ class BridgeIn:
             RecordsLostError: Records were deleted before they were taken.
             LedgerMQError: The destination refuses a message for good.
         """
-        keep_going(self._run, self.stopping, self.tell)
+        keep_going(self._run, lambda: self.put + self.put_bad, self.stopping, self.tell)
 
     def _run(self) -> None:
         with (
@@ -84,10 +93,11 @@ class BridgeIn:
             closing(TopicReader(self.bootstrap, self.topic, self.timeout_seconds)) as reader,
         ):
             puts = SourcedPuts(connection)
-            taker = Taker(connection, puts, self.target, reader.source, self._at_once)
+            taker = Taker(connection, puts, self.target, reader.source, self._pace)
             bad = None
             if self.bad is not None:
-                bad = Taker(connection, puts, self.bad, self._bad_source(reader.source))
+                source = self._bad_source(reader.source)
+                bad = Taker(connection, puts, self.bad, source, self._bad_pace)
             _Crossing(self, reader, puts, taker, bad).run()
 
     def _bad_source(self, source: str) -> str:
@@ -170,7 +180,7 @@ class _Crossing:
             except RecordInvalidError as error:
                 if self._bad is None:
                     # What came before it is taken first: it goes on from there.
-                    self._bridge.put += self._taker.take(partition, good, offset - 1)
+                    self._taker.take(partition, good, offset - 1)
                     raise
                 why = str(error)
                 told = bad_message_of(record, why, self._bad.target, self._puts.maker)
@@ -179,8 +189,8 @@ class _Crossing:
                 good.append(Item(offset, message))
         # First what goes aside: a part of the destination covers it.
         if self._bad is not None:
-            self._bridge.put_bad += self._bad.take(partition, bad, bad[-1].position if bad else 0)
-        self._bridge.put += self._taker.take(partition, good, through)
+            self._bad.take(partition, bad, bad[-1].position if bad else 0)
+        self._taker.take(partition, good, through)
 
 
 def _body_of(bridge: BridgeIn) -> BodyOf:

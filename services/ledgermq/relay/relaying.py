@@ -53,7 +53,7 @@ class Relaying:
             MessageNotRelayedError: A message is too large to be relayed.
             LedgerMQError: The goal refuses a message for good; its transfer stays where it is.
         """
-        keep_going(self._run, self.stopping, self.tell)
+        keep_going(self._run, lambda: self.forwarded, self.stopping, self.tell)
 
     def _run(self) -> None:
         opening = self.connect(client_id=self.transfers, suspect_timeout_seconds=SUSPECT_SECONDS)

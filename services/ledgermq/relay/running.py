@@ -14,14 +14,12 @@ from ledgermq.errors import (
     QuotaExceededError,
 )
 
+REFUSED: Final = (PutsDisabledError, QuotaExceededError)
 # Beside what is retryable: after these it begins anew, too, as nothing is put twice.
-PASSING: Final = (
-    ConnectionClosedError,
-    OutcomeUnknownError,
-    PutsDisabledError,
-    QuotaExceededError,
-)
+PASSING: Final = (ConnectionClosedError, OutcomeUnknownError, *REFUSED)
 PAUSE_SECONDS: Final = 1.0
+# What a full or closed target refuses stands on its log each time.
+REFUSED_PAUSE_SECONDS_MAX: Final = 30.0
 Tell = Callable[[str], None]
 
 
@@ -32,10 +30,17 @@ class SourceMovedError(LedgerMQError):
     retryable = True
 
 
-def keep_going(run: Callable[[], None], stopping: threading.Event, tell: Tell) -> None:
-    """Runs until it ends by itself, or is to stop; what does not pass is raised."""
+def keep_going(
+    run: Callable[[], None], done: Callable[[], int], stopping: threading.Event, tell: Tell
+) -> None:
+    """Runs until it ends by itself, or is to stop; what does not pass is raised.
+
+    `done` says how many messages went on: while a target refuses and none does, pauses grow.
+    """
     told = ""
+    pause_seconds = PAUSE_SECONDS
     while not stopping.is_set():
+        before = done()
         try:
             run()
         except LedgerMQError as error:
@@ -46,6 +51,11 @@ def keep_going(run: Callable[[], None], stopping: threading.Event, tell: Tell) -
             if what != told:
                 told = what
                 tell(f"waits and begins anew: {error}")
-            stopping.wait(PAUSE_SECONDS)
+            if isinstance(error, REFUSED) and done() == before:
+                stopping.wait(pause_seconds)
+                pause_seconds = min(2 * pause_seconds, REFUSED_PAUSE_SECONDS_MAX)
+            else:
+                pause_seconds = PAUSE_SECONDS
+                stopping.wait(pause_seconds)
         else:
             return

@@ -28,14 +28,17 @@ class Item(NamedTuple):
 
 
 @dataclass(slots=True)
-class AtOnce:
-    """How many messages go into one Put: few where the target's quota had no room for more.
+class Pace:
+    """How far and how fast a destination is filled; it outlives connections.
 
-    It outlives connections. A target that stays full is asked again and again, and what it refuses
-    stands on the log too.
+    Attributes:
+        done: How many messages were put.
+        at_once: How many go into one Put: few where the target's quota had no room for more. A
+            target that stays full is asked again and again, and what it refuses stands on the log.
     """
 
-    messages: int = PART_MESSAGES_MAX
+    done: int = 0
+    at_once: int = PART_MESSAGES_MAX
 
 
 class Taker:
@@ -47,9 +50,9 @@ class Taker:
         puts: SourcedPuts,
         target: str,
         source: str,
-        at_once: AtOnce | None = None,
+        pace: Pace | None = None,
     ) -> None:
-        self._at_once = at_once or AtOnce()
+        self._pace = pace or Pace()
         self._connection = connection
         self._puts = puts
         self.target = target
@@ -65,30 +68,25 @@ class Taker:
             if one.destination == self.target and one.name == self.source
         }
 
-    def take(self, partition: int, items: Sequence[Item], through: int) -> int:
+    def take(self, partition: int, items: Sequence[Item], through: int) -> None:
         """Puts what was not taken yet, by position; all up to `through` is taken then.
-
-        Returns how many messages this call put.
 
         Raises:
             SourceMovedError: The destination was deleted, or goes on from elsewhere.
         """
-        done = 0
         for part, last in _parts(items, through):
-            done += self._take(partition, part, last)
-        return done
+            self._take(partition, part, last)
 
-    def _take(self, partition: int, items: Sequence[Item], last: int) -> int:
-        done = 0
+    def _take(self, partition: int, items: Sequence[Item], last: int) -> None:
         while left := self._left(partition, items):
-            some = _first(left, self._at_once.messages)
+            some = _first(left, self._pace.at_once)
             through = last if len(some) == len(left) else some[-1].position
             try:
                 self._put(partition, some, through)
             except QuotaExceededError:
                 if some[0].position == some[-1].position:
                     raise
-                self._at_once.messages = 1
+                self._pace.at_once = 1
             except LedgerMQError as error:
                 if error.code not in (Reason.SOURCE_TAKEN, Reason.SOURCE_GAP):
                     raise
@@ -99,9 +97,8 @@ class Taker:
                     raise SourceMovedError(f"{self.target} lost sight of {self.source}") from error
             else:
                 self.taken[partition] = through
-                self._at_once.messages = min(2 * self._at_once.messages, PART_MESSAGES_MAX)
-                done += len(some)
-        return done
+                self._pace.at_once = min(2 * self._pace.at_once, PART_MESSAGES_MAX)
+                self._pace.done += len(some)
 
     def _left(self, partition: int, items: Sequence[Item]) -> Sequence[Item]:
         taken = self.taken.get(partition)

@@ -1,0 +1,66 @@
+"""How long a relay or bridge pauses: a target that refuses all is asked ever less often."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledgermq.errors import LedgerMQError, PutsDisabledError, QuotaExceededError
+from ledgermq.relay.running import SourceMovedError, keep_going
+
+FULL = QuotaExceededError("full", position=7, code="quota-exceeded")
+
+
+class Pauses:
+    """An event that is never set, and notes how long it was waited for."""
+
+    def __init__(self) -> None:
+        self.seconds = []
+
+    def is_set(self) -> bool:
+        """It never is."""
+        return False
+
+    def wait(self, seconds: float) -> None:
+        """Notes them, and waits for nothing."""
+        self.seconds.append(seconds)
+
+
+def pauses(*attempts):
+    """What is paused after attempts, each of which puts some messages and ends as it says."""
+    left = list(attempts)
+    done = 0
+
+    def run():
+        nonlocal done
+        put, error = left.pop(0) if left else (0, None)
+        done += put
+        if error is not None:
+            raise error
+
+    waiting = Pauses()
+    keep_going(run, lambda: done, waiting, lambda _: None)
+    return waiting.seconds
+
+
+def test_what_a_target_refuses_is_put_ever_less_often():
+    """What it refuses stands on its log, whole transfers at that."""
+    assert pauses(*[(0, FULL)] * 8) == [1, 2, 4, 8, 16, 30, 30, 30]
+    closed = PutsDisabledError("closed", position=7, code="puts-disabled")
+    assert pauses((0, closed), (0, closed)) == [1, 2]
+
+
+def test_a_target_that_takes_some_is_asked_soon():
+    """A slow consumer makes room again and again; each time as much goes on as has room."""
+    assert pauses((0, FULL), (0, FULL), (500, FULL), (500, FULL), (0, FULL)) == [1, 2, 1, 1, 1]
+
+
+def test_whatever_else_passes_is_tried_each_second():
+    """What was refused before and what is away now are two things."""
+    moved = SourceMovedError("moved")
+    assert pauses((0, moved), (0, moved), (0, FULL), (0, FULL), (0, moved)) == [1, 1, 1, 2, 1]
+
+
+def test_what_does_not_pass_is_raised():
+    """And nothing is tried again."""
+    with pytest.raises(LedgerMQError, match="for good"):
+        pauses((0, FULL), (0, LedgerMQError("for good")), (0, FULL))
