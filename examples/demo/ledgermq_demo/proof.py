@@ -97,7 +97,7 @@ def audit_all(
     engine: Engine,
 ) -> None:
     """Audit everything at the position of the live state, and tell a life on the way."""
-    from ledgermq_spark.audit.report import write_report
+    from ledgermq_spark.audit.report.report import write_report
     from ledgermq_spark.jobs.run import run_audit
     from ledgermq_spark.tables.life import life_of
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.sql import functions as f
 
 from ledgermq_spark.audit.anchors import ARCHIVE, CHECKPOINT, GIVEN, OUTCOMES, SOURCES, Anchor
-from ledgermq_spark.audit.evidence import Evidence
+from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.journal.archive import Archive
 
 if TYPE_CHECKING:

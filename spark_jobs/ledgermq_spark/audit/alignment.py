@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
-from ledgermq_spark.audit.evidence import MESSAGES_NAMED_MAX, Evidence, hexadecimal
+from ledgermq_spark.audit.findings.evidence import MESSAGES_NAMED_MAX, Evidence, hexadecimal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark.sql import functions as f
 
 from ledgermq.errors import LedgerMQError
-from ledgermq_spark.audit.evidence import Evidence
+from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.pages.page import counted
 
 if TYPE_CHECKING:

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
-from ledgermq_spark.audit.by_hand import done_by_hand
-from ledgermq_spark.audit.classify import Holders, Identity, classify, holder_of
 from ledgermq_spark.audit.compare import Differences, differences
 from ledgermq_spark.audit.conservation import check_counts, summary_of
 from ledgermq_spark.audit.contents import altered_contents
-from ledgermq_spark.audit.evidence import ANOMALY_KINDS, Evidence
-from ledgermq_spark.audit.judging import judge
+from ledgermq_spark.audit.findings.classify import Holders, Identity, classify, holder_of
+from ledgermq_spark.audit.findings.evidence import ANOMALY_KINDS, Evidence
+from ledgermq_spark.audit.findings.judging import judge
+from ledgermq_spark.audit.findings.naming import name_messages
 from ledgermq_spark.audit.lawfulness import breaches
-from ledgermq_spark.audit.naming import name_messages
 from ledgermq_spark.audit.relocations import altered_copies
+from ledgermq_spark.audit.report.by_hand import done_by_hand
 from ledgermq_spark.audit.states import compare_live, compare_messages
 from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.pages.page import counted

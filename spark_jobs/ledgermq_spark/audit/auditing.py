@@ -12,8 +12,8 @@ from pyspark.sql import functions as f
 from ledgermq_spark.audit.alignment import alignment
 from ledgermq_spark.audit.anchors import CHECKPOINT, GIVEN, Anchor, ChainProof, anchor_findings
 from ledgermq_spark.audit.audit import AuditReport, Subject, audit
-from ledgermq_spark.audit.evidence import Evidence
-from ledgermq_spark.audit.judging import judge
+from ledgermq_spark.audit.findings.evidence import Evidence
+from ledgermq_spark.audit.findings.judging import judge
 from ledgermq_spark.audit.witnesses import Noted, Witnesses, hear
 from ledgermq_spark.jobs.work import STEPS, Work
 from ledgermq_spark.laws.law import Facts

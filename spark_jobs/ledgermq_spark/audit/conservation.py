@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ledgermq_spark.audit.evidence import Evidence
+from ledgermq_spark.audit.findings.evidence import Evidence
 
 CONSERVATION = "INF-19 conservation"
 PENDING = ("in_flight", "unborn", "delayed")

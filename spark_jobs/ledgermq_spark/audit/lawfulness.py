@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ledgermq_spark.audit.evidence import Evidence, hexadecimal
+from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal
 from ledgermq_spark.laws.law import ORDER
 
 if TYPE_CHECKING:

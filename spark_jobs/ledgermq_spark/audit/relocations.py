@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from ledgermq_spark.audit.evidence import Evidence, hexadecimal
+from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

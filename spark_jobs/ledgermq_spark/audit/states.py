@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as f
 
 from ledgermq.wire.framing.codec import decode_record
-from ledgermq_spark.audit.evidence import Evidence, hexadecimal, shown
+from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal, shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -21,7 +21,7 @@ from ledgermq_spark.log.record_headers import check_outcome_records
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ledgermq_spark.audit.evidence import Evidence
+    from ledgermq_spark.audit.findings.evidence import Evidence
     from ledgermq_spark.jobs.work import Work
     from ledgermq_spark.rebuild.checkpoints import Checkpoints
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ledgermq_spark.audit.report import json_report, write_report
+from ledgermq_spark.audit.report.report import json_report, write_report
 from ledgermq_spark.jobs.arguments import parser, run, tell, work_directory
 from ledgermq_spark.jobs.run import run_audit
 

@@ -21,7 +21,7 @@ from ledgermq_spark.audit.above import recorded_above
 from ledgermq_spark.audit.anchors import ChainProof
 from ledgermq_spark.audit.auditing import lane_floors, prove_chain
 from ledgermq_spark.audit.compare import Differences, differences
-from ledgermq_spark.audit.evidence import Evidence
+from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.witnesses import Witnesses
 from ledgermq_spark.jobs.work import STEPS, Work, begin
 from ledgermq_spark.log.skipped import recorded_of

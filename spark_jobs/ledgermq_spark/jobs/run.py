@@ -17,7 +17,7 @@ from ledgermq_spark.audit.audit import AuditReport
 from ledgermq_spark.audit.auditing import Auditing, audit_of_nothing, facts_of, read_log
 from ledgermq_spark.audit.behind.archived import audit_of_new
 from ledgermq_spark.audit.behind.trimmed import audit_of_rest
-from ledgermq_spark.audit.evidence import Evidence
+from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.lawfulness import breaches
 from ledgermq_spark.audit.witnesses import Noted
 from ledgermq_spark.jobs.work import STEPS, Work, begin

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgermq.wire.framing.confluent import headers_of
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
-from ledgermq_spark.audit.evidence import Evidence
+from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.log.positions import REQUEST_TIMEOUT_SECONDS, reading
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from ledgermq.protocol.operations import Open, Operation, SessionOperation, Unreadable
 from ledgermq.wire.framing.codec import full_name_of
 from ledgermq.wire.framing.headers import chunk_headers, operation_headers, with_identity
-from ledgermq_spark.audit.evidence import Evidence
+from ledgermq_spark.audit.findings.evidence import Evidence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

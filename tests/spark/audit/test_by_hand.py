@@ -4,7 +4,7 @@ import pytest
 
 from ledgermq.protocol import administration
 from ledgermq.protocol import operations as op
-from ledgermq_spark.audit.by_hand import done_by_hand
+from ledgermq_spark.audit.report.by_hand import done_by_hand
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ledgermq.protocol.outcomes import Delivered
-from ledgermq_spark.audit.classify import classify
 from ledgermq_spark.audit.compare import differences
+from ledgermq_spark.audit.findings.classify import classify
 from support.audits.frames import outcomes_frame
 from support.brokers.log_writer import LANES, Script
 from support.planted.group_planting import clashes, forget_refusals

@@ -8,7 +8,7 @@ import subprocess
 import pyarrow.parquet as pq
 import pytest
 
-from ledgermq_spark.audit.report import json_report
+from ledgermq_spark.audit.report.report import json_report
 from ledgermq_spark.jobs.run import rebuild_at, run_audit, run_tables
 from ledgermq_spark.tables.all_tables import TABLES
 

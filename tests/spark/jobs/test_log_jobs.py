@@ -9,7 +9,7 @@ from confluent_kafka import TopicPartition
 
 from ledgermq.core.snapshot.state_records import blocks, root_of
 from ledgermq.wire.topics.log_topics import Topics
-from ledgermq_spark.audit.evidence import hexadecimal
+from ledgermq_spark.audit.findings.evidence import hexadecimal
 from ledgermq_spark.jobs import audit as audit_job
 from ledgermq_spark.jobs import rebuild as rebuild_job
 from ledgermq_spark.jobs import tables as tables_job

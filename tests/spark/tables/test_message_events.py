@@ -9,9 +9,9 @@ from ledgermq.core.apply import new_state
 from ledgermq.core.moves import state_of
 from ledgermq.core.state.message_states import NAMES
 from ledgermq.core.state.records import Subscription, Topic
-from ledgermq_spark.audit import findings_table
-from ledgermq_spark.audit.evidence import Evidence
-from ledgermq_spark.audit.report import write_report
+from ledgermq_spark.audit.findings.evidence import Evidence
+from ledgermq_spark.audit.report import findings_table
+from ledgermq_spark.audit.report.report import write_report
 from ledgermq_spark.tables.all_tables import TABLES
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script, fold_one

@@ -17,7 +17,7 @@ from ledgermq.cli.printing.output import Column, Output, iso_time
 
 if TYPE_CHECKING:
     from ledgermq_spark.audit.audit import AuditReport
-    from ledgermq_spark.audit.evidence import Evidence
+    from ledgermq_spark.audit.findings.evidence import Evidence
 
 
 WORKER_PATIENCE_SECONDS: Final = 15.0
@@ -107,7 +107,7 @@ def audit(
     The exit code is 0 if everything agrees, 1 if anything does not, and 5 if records that would
     prove it are gone.
     """
-    from ledgermq_spark.audit.report import write_report
+    from ledgermq_spark.audit.report.report import write_report
     from ledgermq_spark.jobs.run import run_audit
 
     target.check_broker()

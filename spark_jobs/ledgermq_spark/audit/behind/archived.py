@@ -17,7 +17,7 @@ from ledgermq_spark.archive.updating import extend
 from ledgermq_spark.audit.audit import AuditReport
 from ledgermq_spark.audit.auditing import checkpoint_at, checkpoints_of
 from ledgermq_spark.audit.behind.rest import Rest, audit_rest
-from ledgermq_spark.audit.evidence import Evidence
+from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.lawfulness import breaches
 from ledgermq_spark.audit.witnesses import Noted, hear
 from ledgermq_spark.jobs.work import Work

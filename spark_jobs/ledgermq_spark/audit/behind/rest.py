@@ -10,11 +10,11 @@ from pyspark.sql import functions as f
 
 from ledgermq_spark.audit.audit import proof_of
 from ledgermq_spark.audit.auditing import lane_floors, nothing_to_prove, prove_chain, tell_of_cut
-from ledgermq_spark.audit.classify import classify
 from ledgermq_spark.audit.compare import Differences, differences
 from ledgermq_spark.audit.conservation import CONSERVATION, check_counts
-from ledgermq_spark.audit.evidence import Evidence
-from ledgermq_spark.audit.judging import judge
+from ledgermq_spark.audit.findings.classify import classify
+from ledgermq_spark.audit.findings.evidence import Evidence
+from ledgermq_spark.audit.findings.judging import judge
 from ledgermq_spark.audit.relocations import altered_copies
 from ledgermq_spark.audit.states import compare_live
 from ledgermq_spark.jobs.work import STEPS, Work

@@ -17,7 +17,7 @@ from ledgermq_spark.audit.auditing import (
     nothing_to_prove,
 )
 from ledgermq_spark.audit.behind.rest import Rest, audit_rest
-from ledgermq_spark.audit.judging import judge
+from ledgermq_spark.audit.findings.judging import judge
 from ledgermq_spark.audit.witnesses import Noted, hear
 from ledgermq_spark.jobs.work import Work
 from ledgermq_spark.log.record_headers import check_operation_headers

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from ledgermq_spark.audit.compare import COMPARED, Differences, Key, Row
-from ledgermq_spark.audit.evidence import Evidence, hexadecimal, shown
+from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal, shown
 
 PER_MESSAGE = (
     ("sequence", "sequences"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ledgermq_spark.audit.evidence import MESSAGES_NAMED_MAX, Evidence, hexadecimal
+from ledgermq_spark.audit.findings.evidence import MESSAGES_NAMED_MAX, Evidence, hexadecimal
 from ledgermq_spark.pages.page import counted
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgermq_spark.audit.evidence import ANOMALY_KINDS, Evidence
+from ledgermq_spark.audit.findings.evidence import ANOMALY_KINDS, Evidence
 
 
 def judge(primary: list[Evidence], secondary: list[Evidence]) -> tuple[list[Evidence], int]:

@@ -11,8 +11,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ledgermq_spark.audit.findings_table import write_findings
-from ledgermq_spark.audit.report_totals import what_became
+from ledgermq_spark.audit.report.findings_table import write_findings
+from ledgermq_spark.audit.report.totals import what_became
 from ledgermq_spark.pages.chart import chart, lasted, line_class
 from ledgermq_spark.pages.page import (
     clock_time,
@@ -27,7 +27,7 @@ from ledgermq_spark.pages.page import (
 
 if TYPE_CHECKING:
     from ledgermq_spark.audit.audit import AuditReport
-    from ledgermq_spark.audit.evidence import Evidence
+    from ledgermq_spark.audit.findings.evidence import Evidence
 
 EVIDENCE_SHOWN_MAX = 200
 CHARTED_MAX = 8

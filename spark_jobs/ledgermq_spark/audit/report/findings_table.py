@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
     from ledgermq_spark.audit.audit import AuditReport
-    from ledgermq_spark.audit.evidence import Evidence
+    from ledgermq_spark.audit.findings.evidence import Evidence
 
 NAME: Final = "audit_findings"
 LAW: Final = "law "
