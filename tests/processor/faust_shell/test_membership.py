@@ -4,8 +4,9 @@ import asyncio
 import threading
 from types import SimpleNamespace
 
+import aiokafka.errors
 import pytest
-from aiokafka.errors import KafkaError
+from aiokafka.errors import InvalidSessionTimeoutError, KafkaError
 
 from ledgermq.processor.faust_shell import transport
 from ledgermq.processor.faust_shell.application import make_application
@@ -80,3 +81,31 @@ def test_a_thread_that_does_not_react_ends_the_worker(tmp_path, monkeypatch, kaf
     with pytest.raises(EndedError) as ended:
         drain(tmp_path, kafka_thread, suspended=False)
     assert isinstance(ended.value.__cause__, TimeoutError)
+
+
+@pytest.mark.parametrize(
+    ("told", "raised"),
+    [
+        (KafkaError("UnknownError()"), KafkaError),
+        (InvalidSessionTimeoutError(), InvalidSessionTimeoutError),
+        (KafkaError("FencedInstanceError()"), transport.FencedInstanceError),
+    ],
+)
+def test_what_ends_the_coordination_before_there_are_partitions_is_raised(told, raised):
+    """Else a worker that stands by would live on and never take over."""
+    consumer = transport.LogConsumer.__new__(transport.LogConsumer)
+    coordinator = SimpleNamespace(_pending_exception=None)
+    consumer._thread = SimpleNamespace(_consumer=None)
+    consumer.check_membership()
+    consumer._thread._consumer = SimpleNamespace(_coordinator=coordinator)
+    consumer.check_membership()
+    coordinator._pending_exception = told
+    with pytest.raises(raised):
+        consumer.check_membership()
+
+
+def test_a_member_whose_name_was_taken_is_told_so():
+    """aiokafka wraps what Kafka answers, and does not list this code."""
+    found = aiokafka.errors.for_code(82)
+    assert found is transport.FencedInstanceError
+    assert "FencedInstanceError()" in str(KafkaError(repr(found())))

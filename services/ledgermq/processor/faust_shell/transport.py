@@ -24,7 +24,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, cast
 
 from aiokafka import AIOKafkaConsumer
-from aiokafka.errors import InvalidSessionTimeoutError
+from aiokafka.errors import BrokerResponseError, KafkaError, kafka_errors
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
@@ -35,6 +35,17 @@ from ledgermq.processor.log.aiokafka_options import aiokafka_options
 # Kafka takes a member that does not poll for long to be dead; so it is polled for nothing.
 SHOW_LIFE_SECONDS = 1.0
 REACTION_SECONDS = 30.0
+
+
+class FencedInstanceError(BrokerResponseError):
+    """Another member took the name of this one while the group was shared out."""
+
+    errno = 82
+    message = "FENCED_INSTANCE_ID"
+
+
+# aiokafka takes the codes that it does not list for an unknown error of the broker.
+kafka_errors[FencedInstanceError.errno] = FencedInstanceError
 
 
 class DrainedChunk(NamedTuple):
@@ -194,15 +205,20 @@ class LogConsumer(driver.Consumer):
             await asyncio.wait_for(self._in_thread(thread.show_life()), REACTION_SECONDS)
 
     def check_membership(self) -> None:
-        """Raises InvalidSessionTimeoutError if Kafka does not let us into the group for that.
+        """Raises what ended the coordination with the group, also before there are partitions.
 
-        aiokafka tells whoever reads; Faust waits for its first partitions before it does.
+        aiokafka tells whoever reads, and waits for that; Faust waits for its first partitions
+        before it does. So a worker that stands by would never take over.
         """
         thread: Any = self._thread
         coordinator = getattr(thread._consumer, "_coordinator", None)
         told = getattr(coordinator, "_pending_exception", None)
-        if isinstance(told, InvalidSessionTimeoutError):
-            raise told
+        if told is None:
+            return
+        # What a broker answers to the second step of joining comes wrapped, as text.
+        if isinstance(told, KafkaError) and repr(FencedInstanceError()) in str(told):
+            raise FencedInstanceError from told
+        raise told
 
     async def leave_group(self) -> None:
         """Lets another worker take over at once; records go on coming until the stop."""

@@ -35,7 +35,7 @@ from ledgermq.processor.checkpoints.loading import CheckpointMismatchError, LogI
 from ledgermq.processor.faust_shell.application import make_application, partitions_of
 from ledgermq.processor.faust_shell.feed import FeedError
 from ledgermq.processor.faust_shell.sharing import Sharing, Standing
-from ledgermq.processor.faust_shell.transport import DrainedChunk
+from ledgermq.processor.faust_shell.transport import DrainedChunk, FencedInstanceError
 from ledgermq.processor.lanes.bodies import BodyLostError
 from ledgermq.processor.lanes.producer import LogProducer
 from ledgermq.processor.log.aiokafka_options import aiokafka_options
@@ -66,7 +66,15 @@ log = logging.getLogger(__name__)
 
 
 class NameTakenError(LedgerMQError):
+    """Another worker has the same name."""
+
     code = "name-taken"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"another worker is called {name} too; start this one with a name of its own (--name), "
+            "or without any"
+        )
 
 
 class WebAddressError(LedgerMQError):
@@ -256,7 +264,7 @@ class Worker:
         """Ends the worker because of an error that a person should read."""
         if self._ended is None or self._ended.done():
             return
-        error = _explained(error, self._topics, self._settings.session_timeout_seconds)
+        error = _explained(error, self._topics, self._settings)
         if isinstance(error, LedgerMQError):
             log.critical("%s", error)
         else:
@@ -339,12 +347,7 @@ class Worker:
         self._replaced = self._replaced + 1 if generation == self._generation else 0
         self._generation = generation
         if self._settings.name and self._replaced >= REPLACED_MAX:
-            self._fail(
-                NameTakenError(
-                    f"another worker is called {self._settings.name} too; start this one with a "
-                    "name of its own (--name), or without any"
-                )
-            )
+            self._fail(NameTakenError(self._settings.name))
 
     def _take_over(self) -> None:
         assert self._around is not None
@@ -510,11 +513,13 @@ class Worker:
 
 
 def _explained(
-    error: BaseException | None, topics: Topics, session_timeout_seconds: float
+    error: BaseException | None, topics: Topics, settings: WorkerSettings
 ) -> BaseException | None:
     """The error for people where Kafka does not let us into the group, or an address is taken."""
+    if isinstance(error, FencedInstanceError):
+        return NameTakenError(settings.worker_name)
     if isinstance(error, InvalidSessionTimeoutError):
-        return SessionTimeoutError(session_timeout_seconds)
+        return SessionTimeoutError(settings.session_timeout_seconds)
     if isinstance(error, GroupAuthorizationFailedError):
         return missing_right("group", workers_group(topics), "Read")
     if isinstance(error, TopicAuthorizationFailedError):
