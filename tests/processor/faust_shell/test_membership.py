@@ -105,7 +105,7 @@ def test_what_ends_the_coordination_before_there_are_partitions_is_raised(told, 
 
 
 def test_a_member_whose_name_was_taken_is_told_so():
-    """aiokafka wraps what Kafka answers, and does not list this code."""
+    """Aiokafka wraps what Kafka answers, and does not list this code."""
     found = aiokafka.errors.for_code(82)
     assert found is transport.FencedInstanceError
     assert "FencedInstanceError()" in str(KafkaError(repr(found())))
