@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import TopicPartition
 
+from ledgermq.protocol.administration import PurgeQueue
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.stretch import ArchiveBrokenError
@@ -27,6 +28,11 @@ def entries():
     script = Script(step_us=0)
     conversation(script, "talk")
     RandomLog(script, topics=True).grow(160)
+    session = script.session()
+    session.put("orders", "a", "b")
+    purged = {"source": "queue:orders", "subscription": "", "client_id": "", "durable": False}
+    chosen = {"selector": "", "sequences": [], "after_sequence": -1, "limit": 0}
+    session.send(PurgeQueue, selection=purged | chosen, actor="bob", reason="as agreed")
     return [replace(one, stamp=1, wait_seconds=0.0) for one in script.entries]
 
 
@@ -54,6 +60,9 @@ def test_an_audit_looks_at_what_is_new_and_says_what_was_proven_before(spark, lo
     assert report.verdict == "agrees", (report.anomalies, report.unproven)
     assert report.compared["operations"] == len(log.entries) - FIRST - 1
     assert any(f"positions 0 to {FIRST} were proven" in note for note in report.notes)
+    assert [(one["done"], one["actor"], one["messages"]) for one in report.by_hand] == [
+        ("purged", "bob", 2)
+    ]
     assert LogArchive(path, "QM1").proven()["last"] == len(log.entries) - 1
     stretches, findings = run_proof(path, "QM1", spark=spark)
     assert (findings, [one.problem for one in stretches]) == ([], [None, None, None])

@@ -25,7 +25,14 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 # Windows over what a queue manager has few rows of: its settings, or one for each stretch.
 IN_ORDER = {
     f"frame {one}"
-    for one in ("manager_settings", "storage_settings", "entries", "appended", "segments_used")
+    for one in (
+        "manager_settings",
+        "settings",
+        "storage_settings",
+        "entries",
+        "appended",
+        "segments_used",
+    )
 }
 # Joins of everything with what has a row for each change of the queue manager's settings, each
 # segment, or the log's end.

@@ -19,6 +19,7 @@ from ledgermq_spark.audit.auditing import checkpoint_at, checkpoints_of
 from ledgermq_spark.audit.behind.rest import Rest, audit_rest
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.lawfulness import breaches
+from ledgermq_spark.audit.report.by_hand import done_by_hand
 from ledgermq_spark.audit.witnesses import Noted, hear
 from ledgermq_spark.jobs.work import Work
 from ledgermq_spark.laws.all_laws import LAWS
@@ -64,7 +65,9 @@ def audit_of_new(
         operations = work.operations(position, new[0].first)
         told = hear(work, work.outcomes(position, lanes_from), checkpoints, noted)
     with work.stage("asking the laws", 4):
-        of_laws, laws = breaches(judged_facts(work.spark, stretches, new, work.store), LAWS)
+        facts = judged_facts(work.spark, stretches, new, work.store)
+        of_laws, laws = breaches(facts, LAWS)
+        corrections, by_hand = done_by_hand(facts)
     rest = Rest(
         base=None if base is None else base.state(),
         rebuilt=rebuilt,
@@ -76,6 +79,8 @@ def audit_of_new(
         of_headers=[*check_operation_headers(operations), *told.of_headers],
         of_laws=of_laws,
         laws=laws,
+        corrections=corrections,
+        by_hand=by_hand,
         start=_start(base),
         notes=[] if proven is None or base is None else [_reach(proven)],
     )

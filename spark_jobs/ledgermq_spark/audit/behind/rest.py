@@ -34,9 +34,10 @@ class Rest:
     """What is audited, and what was found of it before anything is compared.
 
     `base` is the state before it, None at the beginning of the log, `start` the same in words;
-    `laws` are those that were asked, as `lawfulness.breaches` tells. Reading of each lane began at
-    `lanes_from`, None: at the first record there is. `unproven` says what cannot be proven of what
-    stood before, `notes` what else people should know.
+    `laws` are those that were asked, as `lawfulness.breaches` tells, `corrections` and `by_hand` as
+    `by_hand.done_by_hand` does. Reading of each lane began at `lanes_from`, None: at the first
+    record there is. `unproven` says what cannot be proven of what stood before, `notes` what else
+    people should know.
     """
 
     base: Checkpoint | None
@@ -46,6 +47,8 @@ class Rest:
     live: Checkpoint | None
     start: str
     laws: Sequence[dict[str, Any]] = ()
+    corrections: list[dict[str, Any]] = field(default_factory=list)
+    by_hand: list[dict[str, Any]] = field(default_factory=list)
     lanes_from: Sequence[int] | None = None
     findings: list[Evidence] = field(default_factory=list)
     of_headers: list[Evidence] = field(default_factory=list)
@@ -87,6 +90,8 @@ def audit_rest(work: Work, rest: Rest) -> AuditReport:
         consequences=consequences,
         unproven=unproven,
         notes=notes,
+        corrections=rest.corrections,
+        by_hand=rest.by_hand,
         compared={
             "operations": rebuilt.operations,
             "outcomes": found.compared,
