@@ -105,6 +105,31 @@ def test_a_cut_value_of_a_type_that_holds_itself_is_refused(read):
         read(TREE, b"")
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        ["null", "string"],
+        _record("Both", one=["null", "string"]),
+        {"type": "enum", "name": "Kind", "symbols": ["A", "B"]},
+        _record("Both", one={"type": "enum", "name": "Kind", "symbols": ["A", "B"]}),
+        CHAIN,
+    ],
+)
+@pytest.mark.parametrize("index", [b"\x01", b"\x03", b"\x04"])
+def test_a_branch_or_symbol_that_the_schema_lacks_is_refused(read, schema, index):
+    """One counted from the end, too: -1, -2 and 2 of two."""
+    assert read(schema, b"\0") in (None, "A", {"one": None}, {"one": "A"}, {"next": None})
+    with pytest.raises(ValueError, match="does not decode by schema 1"):
+        read(schema, index + b"\x02a\0")
+
+
+def test_what_is_read_by_named_types_again_is_what_was_written(read):
+    """A record in a union, an enum that is used twice."""
+    kind = {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}
+    schema = ["null", _record("Pair", one=kind, two=["null", "Kind"])]
+    assert read(schema, b"\x02\x02\x02\0") == {"one": "B", "two": "A"}
+
+
 @pytest.mark.parametrize("used", ["Item", _array("Item"), {"type": "map", "values": "Item"}])
 def test_a_type_that_is_named_twice_does_not_hold_itself(read, used):
     """What is used again beside itself is read as any other."""

@@ -1,8 +1,14 @@
 """Records as messages, without Kafka: what cannot be read of one is told, and goes aside."""
 
-import pytest
+from __future__ import annotations
 
-from ledgermq.relay.records import RecordInvalidError, headers_of
+import pytest
+from confluent_kafka import Producer
+
+from ledgermq.client.messages.message import raw_message
+from ledgermq.relay.records import HEADERS, RecordInvalidError, headers_of
+from ledgermq.relay.topic_goal import record_of
+from ledgermq.testing import MemoryBroker
 
 
 class Unnamed:
@@ -32,3 +38,32 @@ def test_a_header_whose_name_is_no_text_makes_a_record_invalid():
     """It says where the record is; nothing of it is passed over in silence."""
     with pytest.raises(RecordInvalidError, match="orders-2@7"):
         headers_of(Unnamed())
+
+
+def _sent(properties):
+    """A message as it is delivered."""
+    with MemoryBroker().connect() as connection, connection.session() as session:
+        session.producer("queue:q").send(b"body", properties=properties)
+        return raw_message(session.consumer("queue:q").receive(timeout=5))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        '[["\\ud800", null]]',
+        "[" * 60_000,
+        '{"a": 1}',
+        '[["a", "no base64"]]',
+        '["ab"]',
+        "[[[], 7]]",
+        7,
+    ],
+)
+def test_what_only_calls_itself_headers_of_a_record_is_one_property(told):
+    """Anybody may send it: a name that is no UTF-8 ended the process, nesting the bridge."""
+    (key, value, headers) = record_of(_sent({HEADERS: told, "n": 1}), "source/0/0")
+    assert (key, value) == (None, b"body")
+    assert headers[:2] == [(HEADERS, str(told).encode()), ("n", b"1")]
+    Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}).produce(
+        "nowhere", value, key, headers=headers
+    )

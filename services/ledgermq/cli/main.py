@@ -14,7 +14,7 @@ from typing import Final
 import click
 
 from ledgermq.cli.printing.exits import INTERRUPTED, OK, USAGE, exit_code_of
-from ledgermq.cli.printing.output import json_text
+from ledgermq.cli.printing.output import Output
 from ledgermq.errors import LedgerMQError
 
 # Commands are imported when they are called: Spark and Faust take longer to load than most answers.
@@ -148,10 +148,7 @@ def _told(text: str, error: Exception) -> str:
 
 
 def _explain(code: str, text: str, given: list[str]) -> None:
-    if "--json" in given:
-        click.echo(json_text({"error": {"code": code, "message": text}}), err=True)
-    else:
-        click.echo(f"{click.style('error:', fg='red', bold=True)} {text}", err=True)
+    Output(as_json="--json" in given).error(code, text)
 
 
 def _wrong_use(error: click.ClickException, given: list[str]) -> int:

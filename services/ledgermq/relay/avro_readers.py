@@ -14,6 +14,8 @@ from typing import Any, BinaryIO, Final
 from fastavro import _read_py, parse_schema, schemaless_reader
 from fastavro.io.binary_decoder import BinaryDecoder
 
+from ledgermq.wire.framing.indexes import counted_from_the_front
+
 RECORDS: Final = ("record", "error")
 LONG_BITS: Final = 64
 
@@ -28,11 +30,15 @@ def reader_of(schema: Any) -> Callable[[BinaryIO], Any]:
     parsed = parse_schema(schema, named)
     look = _Look()
     look.at(parsed)
+    read_by = counted_from_the_front(parsed)
+    names = {name: counted_from_the_front(one) for name, one in named.items()}
     if look.holds_itself:
-        names = {"writer": named, "reader": {}}
         read: Any = _read_py.read_data
-        return lambda file: read(_Decoder(file), parsed, names)
-    return lambda file: schemaless_reader(file, parsed, None)
+        return lambda file: read(_Decoder(file), read_by, {"writer": names, "reader": {}})
+    if isinstance(read_by, dict):
+        # What does not say that it was parsed would be parsed again; of its own only records do.
+        read_by |= {"__fastavro_parsed": True, "__named_schemas": names}
+    return lambda file: schemaless_reader(file, read_by, None)
 
 
 class _Decoder(BinaryDecoder):

@@ -247,12 +247,16 @@ def _headers(told: Any) -> Headers:
     if told is None:
         return []
     try:
-        return [
+        found = [
             (str(name), None if value is None else base64.b64decode(value, validate=True))
             for name, value in json.loads(told)
         ]
-    except (ValueError, TypeError):
+        for name, _ in found:
+            # Kafka's library ends the process at a name that is no UTF-8.
+            name.encode()
+    except (ValueError, TypeError, RecursionError):
         return [(HEADERS, _text(told))]
+    return found
 
 
 def _key(properties: dict[str, Any], message: Message) -> bytes | None:

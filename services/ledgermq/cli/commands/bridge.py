@@ -73,7 +73,7 @@ def bridge(
     if more["body"] == "avro" and not registry:
         raise click.UsageError("--body avro needs a schema registry: give --registry")
     target.check_broker()
-    with stopped_by_signals() as stopping:
+    with stopped_by_signals(output) as stopping:
         if from_topic and to:
             _take_in(
                 target,

@@ -138,7 +138,7 @@ def run(target: Target, output: Output, name: str, until_end: bool) -> None:
 
     with target.connect() as connection:
         found, _ = find_definition(connection, name)
-    with stopped_by_signals() as stopping:
+    with stopped_by_signals(output) as stopping:
         way = Relaying(
             connect=target.connect,
             queue=found.queue,

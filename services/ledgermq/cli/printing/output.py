@@ -111,6 +111,13 @@ class Output:
         if not self.as_json:
             click.echo(text, err=True)
 
+    def error(self, code: str, text: str) -> None:
+        """Print why a command ends without its answer."""
+        if self.as_json:
+            click.echo(json_text({"error": {"code": code, "message": text}}), err=True)
+        else:
+            click.echo(f"{click.style('error:', fg='red', bold=True)} {text}", err=True)
+
 
 def count_of(count: int, what: str, plural: str | None = None) -> str:
     return f"{count:,} {what if count == 1 else plural or what + 's'}"

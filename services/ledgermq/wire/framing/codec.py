@@ -146,12 +146,12 @@ def _read(known: KnownSchema, value: bytes) -> Any:
     try:
         datum = schemaless_reader(
             buffer,
-            known.schema,
+            known.read_by,
             None,
             return_record_name=True,
             return_record_name_override=True,
         )
-    except (EOFError, IndexError, ValueError, OverflowError, MemoryError, TypeError) as error:
+    except (EOFError, LookupError, ValueError, OverflowError, MemoryError, TypeError) as error:
         # Not what the library says: its words differ between versions, and may quote an address.
         raise UndecodableError(f"{known.full_name} does not decode") from error
     if buffer.tell() != len(value):

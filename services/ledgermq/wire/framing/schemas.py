@@ -17,17 +17,20 @@ from fastavro.schema import fingerprint, load_schema, parse_schema, to_parsing_c
 from fastavro.types import Schema
 
 from ledgermq.protocol.limits import FIRST_VERSION
+from ledgermq.wire.framing.indexes import counted_from_the_front
 
 
 class KnownSchema(NamedTuple):
     """A schema of the protocol.
 
+    `read_by` is the schema as the reader of Avro is given it, see `indexes.py`.
     `shorter` is the schema without the last field, if that is `optional`: a record in which the
     field has its default is written so, as it was before there was that field.
     """
 
     full_name: str
     schema: Schema
+    read_by: Schema
     fingerprint: bytes
     version: int
     shorter: KnownSchema | None
@@ -98,7 +101,8 @@ def _known(full_name: str, schema: Any, left_out: dict[str, Any]) -> KnownSchema
     if last.get("optional"):
         rest = {**schema, "fields": schema["fields"][:-1]}
         shorter = _known(full_name, rest, left_out | {last["name"]: last["default"]})
-    return KnownSchema(full_name, schema, digest, FIRST_VERSION, shorter, left_out)
+    read_by = counted_from_the_front(schema)
+    return KnownSchema(full_name, schema, read_by, digest, FIRST_VERSION, shorter, left_out)
 
 
 def forms_of(full_name: str) -> list[KnownSchema]:
