@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import contextlib
 import inspect
+import itertools
 import logging
+import queue
 import signal
+import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar, Unpack
 
 import ledgermq
 from ledgermq.aio.connection import Connection
 from ledgermq.aio.receiving import Consumer, Message
 from ledgermq.aio.session import Session
+from ledgermq.aio.waiting import opened_aside
 from ledgermq.client.argument_types import typed
+from ledgermq.client.arguments import SECONDS_MAX, check_number, wrong_type
 from ledgermq.client.connection import Connection as ThreadedConnection
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.options import ConnectOptions, ConsumerOptions
-from ledgermq.errors import IllegalStateError, LedgerMQError, TransactionRolledBackError
+from ledgermq.errors import (
+    AlreadySettledError,
+    IllegalStateError,
+    LedgerMQError,
+    TransactionRolledBackError,
+)
 
 LOGGER = logging.getLogger("ledgermq.service")
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -48,7 +60,62 @@ class _Route:
 
     @property
     def name(self) -> str:
-        return f"{self.handler.__qualname__} of {self.destination}"
+        return f"{_name_of(self.handler)} of {self.destination}"
+
+
+def _name_of(handler: Callable[..., Any]) -> str:
+    """Objects that can be called, and `functools.partial`, have no name of their own."""
+    return getattr(handler, "__qualname__", None) or repr(handler)
+
+
+def _is(kind: Callable[[Any], bool], handler: Callable[..., Any]) -> bool:
+    """Whether a function, or what an object does when it is called, is of a kind."""
+    return kind(handler) or kind(type(handler).__call__)
+
+
+class _SlotThread:
+    """A thread that calls a plain function for one message after the other.
+
+    Those of a ThreadPoolExecutor would keep the process alive until the last call has returned,
+    though the service has given it up.
+    """
+
+    _numbers = itertools.count()
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        name = f"ledgermq-service-{next(self._numbers)}"
+        threading.Thread(target=self._work, name=name, daemon=True).start()
+
+    def call(self, function: Callable[..., Any], *given: Any) -> asyncio.Future[Any]:
+        """Calls a function; what it returns, or raises."""
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        future.set_running_or_notify_cancel()
+
+        def work() -> None:
+            try:
+                future.set_result(_called(function, *given))
+            except BaseException as error:
+                future.set_exception(error)
+
+        self._calls.put(work)
+        return asyncio.wrap_future(future)
+
+    def end(self) -> None:
+        """Ends it once the call that it is at has returned."""
+        self._calls.put(None)
+
+    def _work(self) -> None:
+        while (work := self._calls.get()) is not None:
+            work()
+
+
+def _called(function: Callable[..., Any], *given: Any) -> Any:
+    """What a function returns; no future takes StopIteration, and nobody would be told."""
+    try:
+        return function(*given)
+    except StopIteration as error:
+        raise RuntimeError(f"{_name_of(function)} raised StopIteration") from error
 
 
 @typed
@@ -86,15 +153,27 @@ class Service:
             address: As `connect` takes it; or what opens a connection, such as the `connect` of
                 `ledgermq.testing.MemoryBroker`.
             stop_timeout_seconds: How long functions may go on once the service is to stop; then
-                they are cancelled, and their messages go back.
+                they are cancelled, and their messages go back. A function in a thread is left to
+                itself then, and ends with the process.
             settings: Those of `connect`.
+
+        Raises:
+            ArgumentTypeError, IllegalStateError: address or time-out is none.
         """
+        if not isinstance(address, str) and not callable(address):
+            raise wrong_type("address", address, "text, or what opens a connection")
+        check_number("stop_timeout_seconds", stop_timeout_seconds, " of seconds")
+        if not 0 <= stop_timeout_seconds <= SECONDS_MAX:
+            raise IllegalStateError(
+                f"stop_timeout_seconds is {stop_timeout_seconds}, must be 0 to {SECONDS_MAX}"
+            )
         self._address = address
         self._settings = settings
         self._stop_timeout_seconds = stop_timeout_seconds
         self._routes: list[_Route] = []
-        self._stopping: asyncio.Event | None = None
-        self._threads: ThreadPoolExecutor | None = None
+        self._serves = False
+        # There before the first `serve` begins, so that a stop before that holds for it.
+        self._stopping: asyncio.Event | None = asyncio.Event()
 
     def consumer(
         self,
@@ -109,29 +188,44 @@ class Service:
         Args:
             destination: As `queue:NAME` or `topic:NAME`.
             concurrency: How many messages it works on at a time (1 to 1,000), each in a session of
-                its own. Messages of a queue are then begun in their order, not ended in it.
+                its own. Messages of a queue are then begun in their order, not ended in it. More
+                than one of a topic take `subscription=NAME, shared=True`.
             transacted: Message and what the function sends are one unit of work.
             options: Those of `Session.consumer`. Here `redelivery_delay_ms` is 1,000, so that what
                 the function fails on is not tried in a circle, and `prefetch` is 1, so that no
                 message waits for a function that is at work while another one is idle.
 
         Raises:
-            IllegalStateError: the service runs, `concurrency` is out of range, or the function does
-                not take what it would be given.
+            IllegalStateError: the service runs, `concurrency` is out of range or would have each
+                message of a topic worked on more than once, or the function does not take what it
+                would be given.
         """
-        if self._stopping is not None:
+        if self._serves:
             raise IllegalStateError("the service runs: say all its consumers before")
         if not 1 <= concurrency <= CONCURRENCY_MAX:
             raise IllegalStateError(f"concurrency {concurrency} is not in 1 to {CONCURRENCY_MAX:,}")
+        if concurrency > 1 and destination.startswith("topic:") and not options.get("shared"):
+            raise IllegalStateError(
+                f"each of {concurrency} consumers of {destination} would be given every message: "
+                "give subscription=NAME and shared=True, by which they share them, or "
+                "concurrency=1"
+            )
 
         def route(handler: Handler) -> Handler:
-            is_coroutine = inspect.iscoroutinefunction(handler)
+            is_coroutine = _is(inspect.iscoroutinefunction, handler)
+            if _is(inspect.isgeneratorfunction, handler) or _is(
+                inspect.isasyncgenfunction, handler
+            ):
+                raise IllegalStateError(
+                    f"{_name_of(handler)} has a yield, so that calling it does nothing yet: give a "
+                    "function that returns once the message is worked on"
+                )
             with_session = transacted and is_coroutine
             try:
                 inspect.signature(handler).bind(*("message", "session")[: 1 + with_session])
             except TypeError as error:
                 given = "a message and its session" if with_session else "one message"
-                name = getattr(handler, "__qualname__", repr(handler))
+                name = _name_of(handler)
                 raise IllegalStateError(f"{name} is to be called with {given}: {error}") from None
             options.setdefault("prefetch", 1)
             options.setdefault("redelivery_delay_ms", REDELIVERY_DELAY_MS)
@@ -154,7 +248,16 @@ class Service:
 
         Raises:
             LedgerMQError: it cannot serve; what may pass is tried again instead.
+            IllegalStateError: in another thread, which gets no signals, or in an event loop.
         """
+        if threading.current_thread() is not threading.main_thread():
+            raise IllegalStateError(
+                "run is for the main thread, which gets the signals: await serve() in an event "
+                "loop of this one"
+            )
+        with contextlib.suppress(RuntimeError):
+            asyncio.get_running_loop()
+            raise IllegalStateError("an event loop runs here already: await serve() in it")
 
         async def serving() -> None:
             loop = asyncio.get_running_loop()
@@ -165,7 +268,10 @@ class Service:
         asyncio.run(serving())
 
     def stop(self) -> None:
-        """Ends `serve` once the functions that are at work have returned; from its event loop."""
+        """Ends `serve` once the functions that are at work have returned; from its event loop.
+
+        Before the first `serve` has begun it holds for that; after one has ended it does nothing.
+        """
         if self._stopping is not None:
             self._stopping.set()
 
@@ -176,11 +282,10 @@ class Service:
             LedgerMQError: it cannot serve; what may pass is tried again instead.
             IllegalStateError: it serves already.
         """
-        if self._stopping is not None:
+        if self._serves:
             raise IllegalStateError("the service runs already")
-        stopping = self._stopping = asyncio.Event()
-        threads = sum(one.concurrency for one in self._routes if not one.is_coroutine)
-        self._threads = ThreadPoolExecutor(max(1, threads), "ledgermq-service")
+        self._serves = True
+        stopping = self._stopping = self._stopping or asyncio.Event()
         try:
             connection = await self._tried("connecting", self._connect)
             if connection is not None:
@@ -188,15 +293,14 @@ class Service:
                     await self._serve_all(connection, stopping)
         finally:
             self._stopping = None
-            self._threads.shutdown(wait=False)
+            self._serves = False
 
     async def _connect(self) -> Connection:
         opened: Callable[..., ThreadedConnection] | str = self._address
         if isinstance(opened, str):
-            made = asyncio.to_thread(ledgermq.connect, opened, **self._settings)
-        else:
-            made = asyncio.to_thread(opened, **self._settings)
-        return Connection(await made)
+            opened = partial(ledgermq.connect, opened)
+        connect_aside = partial(opened, **self._settings)
+        return Connection(await opened_aside(connect_aside, ThreadedConnection.close))
 
     async def _serve_all(self, connection: Connection, stopping: asyncio.Event) -> None:
         slots = [
@@ -245,20 +349,29 @@ class Service:
         """Works on one message after the other, until the service is to stop."""
         assert self._stopping is not None, "it serves"
         mode = AckMode.TRANSACTED if route.transacted else AckMode.INDIVIDUAL
-        async with (
-            connection.session(ack=mode) as session,
-            session.consumer(route.destination, **route.options) as consumer,
-        ):
-            while not self._stopping.is_set():
-                await self._one(session, consumer, route)
+        thread = None if route.is_coroutine else _SlotThread()
+        try:
+            async with (
+                connection.session(ack=mode) as session,
+                session.consumer(route.destination, **route.options) as consumer,
+            ):
+                while not self._stopping.is_set():
+                    await self._one(session, consumer, route, thread)
+        finally:
+            if thread is not None:
+                thread.end()
 
-    async def _one(self, session: Session, consumer: Consumer, route: _Route) -> None:
+    async def _one(
+        self, session: Session, consumer: Consumer, route: _Route, thread: _SlotThread | None
+    ) -> None:
         message = await consumer.receive(RECEIVE_SECONDS)
         if message is None:
             return
         try:
-            await self._call(route, message, session)
-        except Exception:
+            await self._call(route, message, session, thread)
+        except (Exception, asyncio.CancelledError) as problem:
+            if isinstance(problem, asyncio.CancelledError) and _is_cancelled():
+                raise
             LOGGER.exception(
                 "%s failed on message %s, delivery %d; it goes back",
                 route.name,
@@ -273,12 +386,24 @@ class Service:
             except TransactionRolledBackError as error:
                 LOGGER.warning("%s was rolled back: %s", route.name, error)
         else:
-            await message.acknowledge()
+            # The function may have done so itself.
+            with contextlib.suppress(AlreadySettledError):
+                await message.acknowledge()
 
-    async def _call(self, route: _Route, message: Message, session: Session) -> None:
+    async def _call(
+        self, route: _Route, message: Message, session: Session, thread: _SlotThread | None
+    ) -> None:
         given = (message, session) if route.with_session else (message,)
-        if route.is_coroutine:
+        if thread is None:
             await route.handler(*given)
         else:
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._threads, route.handler, *given)
+            returned = await thread.call(route.handler, *given)
+            # As of a lambda around a coroutine function: the work is only begun with this.
+            if inspect.isawaitable(returned):
+                await returned
+
+
+def _is_cancelled() -> bool:
+    """Whether the service cancels this slot: a function's own tasks may be cancelled, too."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -16,34 +16,9 @@ import ledgermq
 from ledgermq import aio
 from ledgermq.aio import service as service_module
 from ledgermq.errors import IllegalStateError, InvalidDestinationError
+from support.brokers.serving import LIMIT_SECONDS, put, served
 
-LIMIT_SECONDS = 120
 EXAMPLE = Path(__file__).parents[3] / "examples" / "services" / "bill_orders.py"
-
-
-@pytest.fixture
-def service(place):
-    """A service that has no consumers yet, in memory and on the real broker."""
-    return aio.Service(place.connect, stop_timeout_seconds=20.0)
-
-
-async def served(service, enough):
-    """Serves until an event happens."""
-    serving = asyncio.create_task(service.serve())
-    waiting = asyncio.create_task(enough.wait())
-    done, _ = await asyncio.wait(
-        {serving, waiting}, timeout=LIMIT_SECONDS, return_when=asyncio.FIRST_COMPLETED
-    )
-    waiting.cancel()
-    service.stop()
-    await serving
-    assert done, "the service did nothing"
-
-
-def put(connection, queue, *bodies):
-    """Puts bodies to a queue."""
-    with connection.session() as session:
-        session.producer(queue).send_many(bodies)
 
 
 def left(connection, queue):
@@ -258,6 +233,115 @@ def test_wrong_consumers_are_refused_where_they_are_said():
     assert service.consumer("queue:q", transacted=True)(two) is two
 
 
+def test_several_consumers_of_a_topic_have_to_share_a_subscription(service, own_connection, named):
+    """Else each of them is given every message, and the function is called that often for it."""
+    topic = f"topic:{named}"
+    for options in ({}, {"subscription": "s", "durable": True}):
+        with pytest.raises(IllegalStateError, match="shared=True"):
+            service.consumer(topic, concurrency=2, **options)
+    seen, enough = [], asyncio.Event()
+
+    @service.consumer(topic, concurrency=2, subscription="s", shared=True, durable=True)
+    async def take(message):
+        seen.append(message.body)
+        enough.set()
+
+    with own_connection.session() as session:
+        options = {"subscription": "s", "shared": True, "durable": True}
+        session.consumer(topic, **options).close()
+        session.producer(topic).send("a")
+    asyncio.run(served(service, enough))
+    assert seen == ["a"]
+
+
+def test_a_stop_before_the_service_has_begun_ends_it(service):
+    """A web server that fails as it starts stops what was only to be started."""
+
+    async def serving():
+        task = asyncio.create_task(service.serve())
+        service.stop()
+        await asyncio.wait_for(task, LIMIT_SECONDS)
+
+    asyncio.run(serving())
+
+
+def test_a_service_that_was_stopped_serves_again(service, own_connection, queue):
+    """Also where it was stopped once more after its end."""
+    seen, enough = [], asyncio.Event()
+
+    @service.consumer(queue)
+    async def take(message):
+        seen.append(message.body)
+        enough.set()
+
+    async def serving():
+        for body in "ab":
+            await asyncio.to_thread(put, own_connection, queue, body)
+            enough.clear()
+            await served(service, enough)
+            service.stop()
+
+    asyncio.run(serving())
+    assert seen == ["a", "b"]
+
+
+def test_a_service_that_is_cancelled_while_it_connects_leaves_nothing_open(place):
+    """The connection is closed once it is there."""
+    begun, go_on, opened = threading.Event(), threading.Event(), []
+
+    def connect(**settings):
+        begun.set()
+        go_on.wait(LIMIT_SECONDS)
+        opened.append(place.connect(**settings))
+        return opened[0]
+
+    async def serving():
+        task = asyncio.create_task(aio.Service(connect).serve())
+        await asyncio.to_thread(begun.wait, LIMIT_SECONDS)
+        task.cancel()
+        await asyncio.wait({task}, timeout=LIMIT_SECONDS)
+        go_on.set()
+        assert task.cancelled()
+
+    asyncio.run(serving())
+    assert opened[0].is_closed
+
+
+def test_run_says_where_it_can_be_called(service):
+    """In a thread, or where an event loop runs, it names `serve`."""
+    refused = []
+
+    def run():
+        with pytest.raises(IllegalStateError, match=r"main thread.*serve\(\)"):
+            service.run()
+        refused.append("thread")
+
+    async def run_in_a_loop():
+        with pytest.raises(IllegalStateError, match=r"event loop.*serve\(\)"):
+            service.run()
+        refused.append("loop")
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(LIMIT_SECONDS)
+    asyncio.run(run_in_a_loop())
+    assert refused == ["thread", "loop"]
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), "30", True, None])
+def test_a_stop_time_out_that_is_none_is_refused_at_once(seconds):
+    """Not when the service is to stop, where it would fail or wait for ever."""
+    with pytest.raises(ledgermq.LedgerMQError, match="stop_timeout_seconds"):
+        aio.Service("kafka://localhost:1/QM1", stop_timeout_seconds=seconds)
+
+
+@pytest.mark.parametrize("address", [None, 5, b"kafka://localhost:1/QM1"])
+def test_an_address_that_is_none_is_refused_at_once(address):
+    """It is text, or what opens a connection."""
+    with pytest.raises(ledgermq.ArgumentTypeError, match="address"):
+        aio.Service(address)
+
+
 PROGRAM = """
     from ledgermq import aio
     from ledgermq.testing import MemoryBroker
@@ -291,6 +375,46 @@ def test_a_signal_stops_a_program_and_what_it_was_at_is_settled(number):
     program.send_signal(number)
     assert program.stdout.read() == "0\n"
     assert program.wait(LIMIT_SECONDS) == 0
+
+
+HANGING = """
+    import time
+    from ledgermq import aio
+    from ledgermq.testing import MemoryBroker
+
+    broker = MemoryBroker()
+    with broker.connect() as connection, connection.session() as session:
+        session.producer("queue:orders").send("one")
+    service = aio.Service(broker.connect, stop_timeout_seconds=0.1)
+
+    @service.consumer("queue:orders", redelivery_delay_ms=0)
+    def take(message):
+        print(message.body, flush=True)
+        time.sleep(1_000)
+
+    service.run()
+    with broker.connect() as connection:
+        print(connection.admin.queue_status("orders").message_count, flush=True)
+"""
+
+
+def test_a_plain_function_that_does_not_end_keeps_no_program_alive():
+    """Its message goes back, and the process ends as one whose functions are coroutines."""
+    program = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(HANGING)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ,
+        text=True,
+    )
+    try:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "one\n"
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(LIMIT_SECONDS) == 0
+        assert program.stdout.read() == "1\n"
+    finally:
+        program.kill()
 
 
 @pytest.mark.kafka

@@ -1,0 +1,134 @@
+"""Functions of services: what may be one, and what becomes of a message whatever they do."""
+
+import asyncio
+import concurrent.futures
+import functools
+
+import pytest
+
+from ledgermq import aio
+from ledgermq.errors import IllegalStateError
+from support.brokers.serving import LIMIT_SECONDS, put, served
+
+
+class Taker:
+    """A handler that is an object, as frameworks make them."""
+
+    def __init__(self, take):
+        self.take = take
+
+    async def __call__(self, message):
+        """What the service calls."""
+        await self.take(message)
+
+
+def wrapping(take):
+    """A decorator that does not know of coroutine functions."""
+
+    def call(message):
+        return take(message)
+
+    return call
+
+
+@pytest.mark.parametrize("wrapped", [Taker, functools.partial, wrapping])
+def test_a_message_is_acknowledged_only_when_the_coroutine_made_for_it_has_ended(
+    service, own_connection, queue, wrapped
+):
+    """Also where what was given is no coroutine function itself, but returns a coroutine."""
+    put(own_connection, queue, "a", "b")
+    seen, enough = [], asyncio.Event()
+
+    async def take(message):
+        await asyncio.sleep(0)
+        seen.append(message.body)
+        if len(seen) == 2:
+            enough.set()
+
+    service.consumer(queue)(wrapped(take))
+    asyncio.run(asyncio.wait_for(served(service, enough), LIMIT_SECONDS))
+    assert seen == ["a", "b"]
+    assert own_connection.admin.queue_status(queue).message_count == 0
+
+
+def test_a_function_with_yield_is_refused():
+    """Calling it does nothing of what it says: each message would be acknowledged unseen."""
+    service = aio.Service("kafka://localhost:1/QM1")
+
+    def plain(message):
+        yield message
+
+    async def coroutine(message):
+        yield message
+
+    for one in (plain, coroutine):
+        with pytest.raises(IllegalStateError, match="yield"):
+            service.consumer("queue:q")(one)
+
+
+def stop_iteration(message):
+    """What a plain function raises whose iterator is empty."""
+    return next(iter(()))
+
+
+def cancelled_in_a_thread(message):
+    """What a plain function raises whose own pool was shut down."""
+    raise concurrent.futures.CancelledError
+
+
+async def cancelled(message):
+    """What a coroutine raises that awaits a task which somebody cancelled."""
+    task = asyncio.create_task(asyncio.sleep(LIMIT_SECONDS))
+    task.cancel()
+    await task
+
+
+@pytest.mark.parametrize("fail", [stop_iteration, cancelled_in_a_thread, cancelled])
+def test_whatever_a_function_raises_its_message_comes_again(service, own_connection, queue, fail):
+    """Also what means something to event loops: the service goes on."""
+    put(own_connection, queue, "a")
+    seen, enough = [], asyncio.Event()
+
+    async def take(message):
+        if message.delivery_count == 2:
+            enough.set()
+            return
+        seen.append(message.body)
+        if asyncio.iscoroutinefunction(fail):
+            await fail(message)
+
+    def take_in_a_thread(message):
+        if message.delivery_count == 2:
+            loops[0].call_soon_threadsafe(enough.set)
+            return
+        seen.append(message.body)
+        fail(message)
+
+    loops = []
+
+    async def serving():
+        loops.append(asyncio.get_running_loop())
+        await served(service, enough)
+
+    taker = take if asyncio.iscoroutinefunction(fail) else take_in_a_thread
+    service.consumer(queue, redelivery_delay_ms=0)(taker)
+    asyncio.run(asyncio.wait_for(serving(), LIMIT_SECONDS))
+    assert seen == ["a"]
+    assert own_connection.admin.queue_status(queue).message_count == 0
+
+
+def test_a_function_may_acknowledge_its_message_itself(service, own_connection, queue):
+    """The service, which does so too, goes on with the next message."""
+    put(own_connection, queue, "a", "b")
+    seen, enough = [], asyncio.Event()
+
+    @service.consumer(queue)
+    async def take(message):
+        seen.append(message.body)
+        await message.acknowledge()
+        if len(seen) == 2:
+            enough.set()
+
+    asyncio.run(served(service, enough))
+    assert seen == ["a", "b"]
+    assert own_connection.admin.queue_status(queue).message_count == 0
