@@ -99,7 +99,9 @@ class StandaloneCluster:
         bare = ["-m", "venv", "--without-pip", str(self._directory / "python")]
         subprocess.run([sys.executable, *bare], check=True)
         with tarfile.open(self._artifact) as archive:
-            archive.extractall(self._directory / "artifact", filter="data")
+            # Pythons before 3.11.4 know no filter, and those from 3.12 on ask for one.
+            filtered = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+            archive.extractall(self._directory / "artifact", **filtered)
         try:
             self._start()
         except BaseException:

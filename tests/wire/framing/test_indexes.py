@@ -10,7 +10,7 @@ from fastavro import schemaless_writer
 
 from ledgermq.protocol.operations import Unreadable
 from ledgermq.wire.framing.codec import UndecodableError, decode_operation, decode_record
-from ledgermq.wire.framing.schemas import by_name
+from ledgermq.wire.framing.schemas import by_name, names
 from support.checks.samples import SCALARS, VARIANTS, record_names, sample, schema_of
 
 # A part of a datum: its bytes, and of an index among how many it is.
@@ -72,3 +72,15 @@ def test_an_index_is_none_of_those_that_there_are_or_counts_from_the_front(name,
                 assert isinstance(found, Unreadable)
                 assert found.reason == "record-unreadable"
                 assert found.detail == f"{name} does not decode"
+
+
+@pytest.mark.parametrize("name", [one for one in names() if one not in record_names()])
+def test_what_stands_only_within_records_is_no_record(name):
+    """The fingerprint of an enum in front of bytes that would be one of its symbols (§8)."""
+    for value in (b"", b"\0", b"\1", b"\2\0"):
+        framed = b"\xc3\x01" + by_name(name).fingerprint + value
+        with pytest.raises(UndecodableError, match=f"{name} is a type within records"):
+            decode_record(framed)
+        found = decode_operation(framed)
+        assert isinstance(found, Unreadable)
+        assert found.reason == "schema-unknown"

@@ -231,6 +231,8 @@ def decode_record(value: bytes | None, *, short_lists: bool = False) -> tuple[st
     known = by_fingerprint().get(value[2:HEADER_BYTES])
     if known is None:
         raise UndecodableError(f"unknown fingerprint {value[2:HEADER_BYTES].hex()}")
+    if not known.is_record:
+        raise UndecodableError(f"{known.full_name} is a type within records, and no record")
     if short_lists:
         _check_lists(known, value)
     datum: dict[str, Any] = _read(known, value)

@@ -36,6 +36,11 @@ class KnownSchema(NamedTuple):
     shorter: KnownSchema | None
     left_out: dict[str, Any]
 
+    @property
+    def is_record(self) -> bool:
+        """Whether a datum of it may stand by itself: an enum stands in a field of a record."""
+        return "fields" in self.schema
+
     def fitting(self, datum: dict[str, Any]) -> KnownSchema:
         """The shortest schema that has room for all of a record: in that it is written."""
         found = self
