@@ -6,7 +6,6 @@ leaves nothing that counts, and of two who make the same stretch one succeeds.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 from collections.abc import Iterator
@@ -17,10 +16,9 @@ from typing import Any, Final
 
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.archive.stretch import ArchiveBrokenError, Stretch
-from ledgermq_spark.log.durable_files import plain_name, sync, write_durably
+from ledgermq_spark.log.durable_files import alone_in, plain_name, sync, write_durably
 
 UNFINISHED: Final = ".unfinished"
-LOCK: Final = ".lock"
 PROVEN: Final = "proven.json"
 
 
@@ -89,13 +87,8 @@ class LogArchive:
             ArchiveBusyError: Somebody else does.
         """
         self.home.mkdir(parents=True, exist_ok=True)
-        with (self.home / LOCK).open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ArchiveBusyError(
-                    f"somebody else adds to {self.home} at this moment; wait until that is over"
-                ) from None
+        busy = f"somebody else adds to {self.home} at this moment; wait until that is over"
+        with alone_in(self.home, ArchiveBusyError(busy)):
             shutil.rmtree(self.home / UNFINISHED, ignore_errors=True)
             yield
 

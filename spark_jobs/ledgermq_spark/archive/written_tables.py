@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -28,7 +29,7 @@ from ledgermq_spark.log.durable_files import plain_name, settled, write_durably
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.tables.all_tables import TABLES
-from ledgermq_spark.tables.writing import NOTES, TablesOtherwiseError, check_writable
+from ledgermq_spark.tables.writing import NOTES, TablesOtherwiseError, writing_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,28 +65,29 @@ def write_new(
 ) -> Written:
     """Write what an archive has and tables lack.
 
-    Whoever is killed and begins again writes nothing twice. One at a time may write.
+    Whoever is killed and begins again writes nothing twice.
 
     Raises:
         ArchiveMissingError: There is nothing of this queue manager in the archive.
         ArchiveBrokenError: The archive is not whole.
         DirectoryUnwritableError: Nothing can be written in the directory.
+        TablesBusyError: Somebody else writes there.
         TablesOtherwiseError: There are tables in another format, or written without an archive.
     """
     tell = progress or (lambda *_: None)
     stretches = LogArchive(path, queue_manager).there()
-    check_grown(output, table_format)
     spark = spark or spark_session()
     scratch = directory or Path(tempfile.mkdtemp(prefix="ledgermq-spark-"))
-    tables = _Tables(spark, output, queue_manager, table_format, scratch)
-    reached = max(tables.through.values())
-    mended = [name for name, through in tables.through.items() if through < reached]
-    lacking = [one for one in stretches if tables.lacks(ADDED_TO, one.last)]
-    for number, stretch in enumerate(lacking):
-        tell(f"writing from position {stretch.first}", number, len(lacking) + 1)
-        tables.add(stretches, stretch)
-    tell("writing what lives on", len(lacking), len(lacking) + 1)
-    tables.replace(path, stretches[-1].last)
+    with _growing_in(output, table_format):
+        tables = _Tables(spark, output, queue_manager, table_format, scratch)
+        reached = max(tables.through.values())
+        mended = [name for name, through in tables.through.items() if through < reached]
+        lacking = [one for one in stretches if tables.lacks(ADDED_TO, one.last)]
+        for number, stretch in enumerate(lacking):
+            tell(f"writing from position {stretch.first}", number, len(lacking) + 1)
+            tables.add(stretches, stretch)
+        tell("writing what lives on", len(lacking), len(lacking) + 1)
+        tables.replace(path, stretches[-1].last)
     return Written(stretches=sum(one.last > reached for one in stretches), mended=mended)
 
 
@@ -94,15 +96,23 @@ def check_grown(output: Path, table_format: str) -> None:
 
     Raises:
         DirectoryUnwritableError: Nothing can be written there.
+        TablesBusyError: Somebody else writes there.
         TablesOtherwiseError: There are tables in another format, or written without an archive.
     """
-    check_writable(output)
-    for place in (output / name for name in TABLES):
-        if place.exists() and any(place.iterdir()) and not _notes(place, table_format).exists():
-            raise TablesOtherwiseError(
-                f"{output} has tables that were written in another way, whole or in another "
-                "format: choose another directory"
-            )
+    with _growing_in(output, table_format):
+        pass
+
+
+@contextmanager
+def _growing_in(output: Path, table_format: str) -> Iterator[None]:
+    with writing_in(output):
+        for place in (output / name for name in TABLES):
+            if place.exists() and any(place.iterdir()) and not _notes(place, table_format).exists():
+                raise TablesOtherwiseError(
+                    f"{output} has tables that were written in another way, whole or in another "
+                    "format: choose another directory"
+                )
+        yield
 
 
 def _notes(place: Path, table_format: str) -> Path:

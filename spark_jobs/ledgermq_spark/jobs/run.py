@@ -62,6 +62,7 @@ def run_tables(
         LogUnreachableError: The cluster does not answer, or lacks the topics.
         FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
         DirectoryUnwritableError: Nothing can be written in the directory for tables.
+        TablesBusyError: Somebody else writes tables in it at this moment.
         TablesOtherwiseError: There are tables that grow with an archive in it.
     """
     if output is not None:

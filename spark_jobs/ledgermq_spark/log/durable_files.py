@@ -1,11 +1,17 @@
-"""Files that stay: written whole or not at all, put on the disk, known by what is in them."""
+"""Files that stay: written by one at a time, whole or not at all, put on the disk."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 from urllib.parse import quote
+
+LOCK: Final = ".lock"
 
 
 def plain_name(queue_manager: str) -> str:
@@ -17,6 +23,17 @@ def file_digest(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+@contextmanager
+def alone_in(directory: Path, busy: Exception) -> Iterator[None]:
+    """Nobody else is in a directory meanwhile; raises what it is given where somebody is."""
+    with (directory / LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise busy from None
+        yield
 
 
 def settled(directory: Path) -> list[Path]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ledgermq.errors import LedgerMQError
+from ledgermq_spark.log.durable_files import alone_in
 from ledgermq_spark.tables.all_tables import TABLES
 
 if TYPE_CHECKING:
@@ -23,6 +26,12 @@ class TablesOtherwiseError(LedgerMQError):
     code = "tables-otherwise"
 
 
+class TablesBusyError(LedgerMQError):
+    """Somebody else writes tables in the directory at this moment."""
+
+    code = "tables-busy"
+
+
 class DirectoryUnwritableError(LedgerMQError):
     """Nothing can be written in the directory."""
 
@@ -32,34 +41,40 @@ class DirectoryUnwritableError(LedgerMQError):
 def write_tables(facts: Facts, directory: Path) -> None:
     """Write all tables, each below its name, in place of those there.
 
-    Raises what `check_whole` raises.
+    Raises what `writing_whole_in` raises.
     """
-    check_whole(directory)
-    for name, text in TABLES.items():
-        facts.query(text).write.mode("overwrite").parquet(str(directory / name))
+    with writing_whole_in(directory):
+        for name, text in TABLES.items():
+            facts.query(text).write.mode("overwrite").parquet(str(directory / name))
 
 
 def check_whole(directory: Path) -> None:
-    """Make a directory if need be, and see that all tables may be written in it.
+    """See that all tables may be written in a directory; raises what `writing_whole_in` raises."""
+    with writing_whole_in(directory):
+        pass
+
+
+@contextmanager
+def writing_whole_in(directory: Path) -> Iterator[None]:
+    """Make a directory for tables if need be; nobody else writes any in it meanwhile.
 
     Raises:
         DirectoryUnwritableError: Nothing can be written there.
+        TablesBusyError: Somebody else writes there.
         TablesOtherwiseError: There are tables that grow with an archive.
     """
-    check_writable(directory)
-    if any(next((directory / name).glob(f"{NOTES}*"), None) for name in TABLES):
-        raise TablesOtherwiseError(
-            f"{directory} has tables that grow with an archive: go on with --archive, or choose "
-            "another directory"
-        )
+    with writing_in(directory):
+        if any(next((directory / name).glob(f"{NOTES}*"), None) for name in TABLES):
+            raise TablesOtherwiseError(
+                f"{directory} has tables that grow with an archive: go on with --archive, or "
+                "choose another directory"
+            )
+        yield
 
 
-def check_writable(directory: Path) -> None:
-    """Make a directory if need be, and see that files can be written in it.
-
-    Raises:
-        DirectoryUnwritableError: They cannot.
-    """
+@contextmanager
+def writing_in(directory: Path) -> Iterator[None]:
+    """As `writing_whole_in`, whatever tables there are."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=directory):
@@ -69,3 +84,6 @@ def check_writable(directory: Path) -> None:
             f"tables cannot be written in {directory}: {error.strerror}; choose a directory that "
             "can be made and written"
         ) from error
+    busy = f"somebody else writes tables in {directory} at this moment; wait until that is over"
+    with alone_in(directory, TablesBusyError(busy)):
+        yield

@@ -10,7 +10,12 @@ from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.written_tables import ADDED_TO, Written, write_new
 from ledgermq_spark.jobs.run import run_tables
 from ledgermq_spark.tables.all_tables import TABLES
-from ledgermq_spark.tables.writing import TablesOtherwiseError, write_tables
+from ledgermq_spark.tables.writing import (
+    TablesBusyError,
+    TablesOtherwiseError,
+    write_tables,
+    writing_in,
+)
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 
@@ -100,3 +105,15 @@ def test_tables_that_grow_are_not_mixed_with_whole_ones(spark, path, grown, fold
     write_tables(folded, tmp_path)
     with pytest.raises(TablesOtherwiseError, match="another way"):
         write_new(path, "QM1", tmp_path, spark=spark)
+
+
+def test_one_at_a_time_writes_tables_in_a_directory(spark, path, folded, tmp_path):
+    """Whoever comes second writes nothing, whether from an archive or all of it."""
+    with writing_in(tmp_path):
+        for write in (
+            lambda: write_new(path, "QM1", tmp_path, spark=spark),
+            lambda: write_tables(folded, tmp_path),
+        ):
+            with pytest.raises(TablesBusyError, match="at this moment; wait"):
+                write()
+    assert [one.name for one in tmp_path.iterdir()] == [".lock"]
