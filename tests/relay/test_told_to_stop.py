@@ -12,7 +12,7 @@ from ledgermq.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-RECORDS = 20_000
+RECORDS = 6_000
 # Beside how long a call to Kafka may wait, this is nothing.
 TIMEOUT = ("--timeout", "200")
 PATIENCE_SECONDS = 60

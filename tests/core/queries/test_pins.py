@@ -1,5 +1,7 @@
 """Which live messages keep the log from being cut: asked of the state, never kept (D6, H24)."""
 
+import pytest
+
 from ledgermq.core.delivery.delivering import delivered_message
 from ledgermq.core.queries import questions as query
 from support.scripts.play import play
@@ -80,6 +82,20 @@ def test_no_more_pins_are_told_than_asked_for():
         ("queue:q", 1, 1, 1, "available"),
     ]
     assert document["needed_position"] == 1
+
+
+@pytest.mark.parametrize("limit", [-1, 0, 1])
+def test_one_pin_at_least_is_told(limit):
+    """Of each kind the lowest is looked for: messages with a number, open and blocked puts."""
+    lines = (
+        "open",
+        "create q messages_max=2",
+        "put q A B -> enqueued 0..1",
+        "put q C D block=9s -> nothing",
+        "T: open TRANSACTED",
+        "T: put r E F -> accepted",
+    )
+    assert told(pins(*lines, limit=limit)) == [("queue:q", 0, 2, 0, "available")]
 
 
 def test_a_topic_message_is_needed_while_a_subscription_has_it():

@@ -14,7 +14,6 @@ from typing import Any
 
 import ledgermq
 from ledgermq.errors import LogError, QueueManagerNotFoundError, WorkerUnavailableError
-from ledgermq.processor.worker.parent import PARENT_VARIABLE
 from ledgermq.wire.kafka.rights import Right, rights_of
 from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT
 from support.brokers.secured_broker import SecuredBroker, as_variables
@@ -40,6 +39,7 @@ class Installation:
     directory: Path
     passwords: dict[str, str] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def options(self, user: str) -> dict[str, str]:
         """Kafka options of a user with a password."""
@@ -77,14 +77,16 @@ class Installation:
     def worker(self, variables: Mapping[str, str], name: str) -> subprocess.Popen[bytes]:
         """Starts a worker; what it says goes to the file of its name."""
         with (self.directory / f"{name}.log").open("ab") as output:
-            return subprocess.Popen(
+            running = subprocess.Popen(
                 self._command("worker", "--name", name, "--data-dir", str(self.directory / name)),
-                env=self._environment(variables) | {PARENT_VARIABLE: str(os.getpid())},
+                env=self._environment(variables),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 cwd=self.directory,
             )
+        self.workers.append(running)
+        return running
 
     def wait_for_worker(self, running: subprocess.Popen[bytes]) -> None:
         """Waits until the worker answers a client."""
@@ -135,3 +137,6 @@ def secured_installation(directory: Path) -> Iterator[Installation]:
         finally:
             running.terminate()
             running.wait(60)
+            for worker in installation.workers:
+                worker.kill()
+                worker.wait()
