@@ -27,6 +27,8 @@ HARMLESS: Final = (
     *("ShowTables", "ShowColumns", "ShowFunctions", "ExplainCommand", "DescribeRelation"),
     *("DescribeColumn", "DescribeQueryCommand", "DescribeFunction"),
 )
+# Functions that call whatever method of Java a query names.
+CALLS_OF_JAVA: Final = ("reflect", "java_method", "try_reflect")
 # Classes of SQLSTATE that are the fault of a query: too many rows, values, syntax and names, what
 # Spark cannot do, what the query raises itself.
 FAULTS: Final = ("21", "22", "42", "0A", "P0")
@@ -72,6 +74,7 @@ def check_query(text: str, nothing: Facts, *, apart: bool = False) -> None:
         QueryInvalidError: It cannot be understood, or names what is not there.
     """
     _refuse_statements(nothing.spark, text)
+    _forget_calls_of_java(nothing.spark)
     columns = _asked(text, nothing).columns
     if apart and (twice := sorted({one for one in columns if columns.count(one) > 1})):
         raise QueryInvalidError(
@@ -128,6 +131,15 @@ def _refuse_statements(spark: SparkSession, text: str) -> None:
         return
     if "ScriptTransformation" in _parts(query):
         raise NoQueryError("SELECT TRANSFORM runs a program: `ledgermq sql` runs none")
+
+
+def _forget_calls_of_java(spark: SparkSession) -> None:
+    """Takes the functions from the session, however a query names them."""
+    registry = spark._jsparkSession.sessionState().functionRegistry()
+    java: Any = spark._jvm
+    identifier = java.org.apache.spark.sql.catalyst.FunctionIdentifier
+    for name in CALLS_OF_JAVA:
+        registry.dropFunction(identifier(name))
 
 
 def _parts(plan: Any) -> Iterator[str]:

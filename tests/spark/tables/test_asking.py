@@ -84,6 +84,10 @@ def test_tables_are_shown(nothing):
         ("SELECT 1/id FROM range(2)", "Division by zero"),
         ("SELECT (SELECT id FROM range(2))", "More than one row"),
         ("SELECT make_interval(1, 2)", "cast them to STRING"),
+        ("SELECT reflect('java.lang.System', 'exit', 0)", "`reflect`"),
+        ("SELECT java_method('java.lang.System', 'exit', 0)", "`java_method`"),
+        ("VALUES (try_reflect('java.lang.System', 'exit', 0))", "`try_reflect`"),
+        ("SELECT IDENTIFIER('ref' || 'lect')('java.lang.System', 'exit', 0)", "`reflect`"),
     ],
 )
 def test_what_is_wrong_with_a_query_is_a_sentence(nothing, text, said):
