@@ -48,6 +48,8 @@ def archived_facts(
     stretches, position = opened(path, queue_manager, at, progress)
     spark = spark or spark_session()
     reached = [one for one in stretches if one.first <= position]
+    for one in reached:
+        one.check()
     frames = frames_of(spark, reached, f.lit(queue_manager), ends=reached[-1:])
     if position < reached[-1].last:
         for name in ("operations", *POSITIONED):

@@ -35,7 +35,7 @@ def plan_of(stretch: Stretch, before: Stretch | None, tells: tuple[str, ...] = (
         blocks=[] if base is None else base.blocks,
         chain=bytes(32) if base is None else base.manifest["chain"],
         tells=tells,
-        skips=tuple((first, last) for first, last in stretch.manifest["skipped"]),
+        skips=stretch.skipped,
         looked_ahead=True,
     )
 
@@ -61,6 +61,7 @@ def rebuild_archived(
     spark = spark or spark_session()
     number = next(at for at, one in enumerate(stretches) if position <= one.last)
     stretch, before = stretches[number], stretches[number - 1] if number else None
+    stretch.check()
     read = spark.read.schema(spark_schema(FOLD_COLUMNS))
     if position == stretch.last:
         rows = read.parquet(stretch.part(FOLD))

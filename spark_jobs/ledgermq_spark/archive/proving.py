@@ -92,7 +92,7 @@ class _Again:
         stretch = self._stretch
         previous = None if before is None else Stretch.at(before)
         plan = plan_of(stretch, previous, tuple(TOLD))
-        if stretch.manifest["begins_with"] != (previous and previous.digest):
+        if stretch.begins_with != (previous and previous.digest):
             return "it begins with another state than the stretch before it ends with"
         fold = Fold(plan)
         for columns in stretch.records():

@@ -41,10 +41,25 @@ class ArchiveBrokenError(LedgerMQError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """The positions `first` to `last` of a queue manager's log, in a directory."""
+    """The positions `first` to `last` of a queue manager's log, in a directory.
+
+    `begins_with` and `digest` are the digests of the states before it (None: nothing) and after it,
+    `chain` is the digest chain after it, `newest_ms` the newest append time of its records, in ms
+    since 1970 UTC; `skipped` has ranges of positions, `files` the digest of each file;
+    `fold_seconds` is how long the fold took when the stretch was made.
+    """
 
     path: Path
-    manifest: dict[str, Any]
+    queue_manager: str
+    first: int
+    last: int
+    newest_ms: int
+    begins_with: str | None
+    digest: str
+    chain: bytes
+    skipped: tuple[tuple[int, int], ...]
+    fold_seconds: float
+    files: dict[str, str]
 
     @classmethod
     def at(cls, path: Path) -> Stretch:
@@ -55,47 +70,37 @@ class Stretch:
         """
         try:
             manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-            known = manifest["format"] == FORMAT
+            if manifest["format"] != FORMAT:
+                raise ArchiveBrokenError(
+                    f"{path} is of format {manifest['format']}, this program knows {FORMAT}: "
+                    "upgrade it"
+                )
+            return cls(
+                path=path,
+                queue_manager=str(manifest["queue_manager"]),
+                first=int(manifest["first"]),
+                last=int(manifest["last"]),
+                newest_ms=int(manifest["newest_ms"]),
+                begins_with=manifest["begins_with"],
+                digest=str(manifest["digest"]),
+                chain=bytes.fromhex(manifest["chain"]),
+                skipped=tuple((int(first), int(last)) for first, last in manifest["skipped"]),
+                fold_seconds=float(manifest["fold_seconds"]),
+                files=dict(manifest["files"]),
+            )
         except (OSError, ValueError, KeyError, TypeError) as error:
+            problem = "it is not as it was written"
+            if isinstance(error, OSError):
+                problem = error.strerror or str(error)
             raise ArchiveBrokenError(
-                f"{path / MANIFEST} cannot be read: {error}; take the stretch from a copy of the "
+                f"{path / MANIFEST} cannot be read: {problem}; take the stretch from a copy of the "
                 "archive"
             ) from error
-        if not known:
-            raise ArchiveBrokenError(
-                f"{path} is of format {manifest['format']}, this program knows {FORMAT}: upgrade it"
-            )
-        return cls(path=path, manifest=manifest)
 
     @property
     def name(self) -> str:
         """Its first position as its directory is called by it."""
         return self.path.name
-
-    @property
-    def first(self) -> int:
-        """Its first position."""
-        return int(self.manifest["first"])
-
-    @property
-    def last(self) -> int:
-        """Its last position: that of the state it ends with."""
-        return int(self.manifest["last"])
-
-    @property
-    def digest(self) -> str:
-        """The digest of the state after it."""
-        return str(self.manifest["digest"])
-
-    @property
-    def chain(self) -> bytes:
-        """The digest chain after it."""
-        return bytes.fromhex(self.manifest["chain"])
-
-    @property
-    def newest_ms(self) -> int:
-        """The newest append time of its records, in ms since 1970 UTC."""
-        return int(self.manifest["newest_ms"])
 
     def part(self, name: str) -> str:
         """The directory of a part, for Spark."""
@@ -109,14 +114,27 @@ class Stretch:
         return sum(pq.ParquetFile(path).metadata.num_rows for path in files)
 
     def damage(self) -> str | None:
-        """Which of its files is missing or not as it was written, if one is."""
-        for name, digest in self.manifest["files"].items():
+        """Which file is missing, not as it was written, or not of the stretch, if one is."""
+        for name, digest in self.files.items():
             path = self.path / name
             if not path.is_file():
                 return f"{path} is missing"
             if file_digest(path) != digest:
                 return f"{path} is not as it was written"
+        for path in self.path.rglob("*.parquet"):
+            if str(path.relative_to(self.path)) not in self.files:
+                return f"{path} was not written with the others"
         return None
+
+    def check(self) -> None:
+        """See that what is read of it is what was written.
+
+        Raises:
+            ArchiveBrokenError: A file is missing, changed, or none of it.
+        """
+        problem = self.damage()
+        if problem is not None:
+            raise ArchiveBrokenError(f"{problem}; take the stretch from a copy of the archive")
 
     def records(self, last: int | None = None) -> Iterator[list[list[Any]]]:
         """Its records in order, up to a position: columns as `RECORD_COLUMNS` names them."""

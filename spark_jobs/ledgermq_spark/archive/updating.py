@@ -113,6 +113,8 @@ def _check_same_log(work: Work, archive: LogArchive, before: Stretch | None) -> 
             f"the archive {archive.path} ends at position {end}, the log of {name} before it, at "
             f"{work.log.end - 1}: it lost its end, or is another log of that name"
         )
+    if before is not None:
+        before.check()
     if before is not None and work.log.start <= end and not _is_same_record(work, before):
         raise ArchiveBrokenError(
             f"the record at position {end} of {name} is not the one that was archived in "

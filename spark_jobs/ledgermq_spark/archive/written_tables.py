@@ -84,6 +84,7 @@ def write_new(
         mended = [name for name, through in tables.through.items() if through < reached]
         lacking = [one for one in stretches if tables.lacks(ADDED_TO, one.last)]
         for number, stretch in enumerate(lacking):
+            stretch.check()
             tell(f"writing from position {stretch.first}", number, len(lacking) + 1)
             tables.add(stretches, stretch)
         tell("writing what lives on", len(lacking), len(lacking) + 1)

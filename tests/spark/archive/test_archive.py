@@ -15,6 +15,7 @@ from ledgermq_spark.archive.log_archive import ArchiveBusyError, ArchiveMissingE
 from ledgermq_spark.archive.proving import prove_stretches
 from ledgermq_spark.archive.stretch import ArchiveBrokenError
 from ledgermq_spark.archive.updating import update_archive
+from ledgermq_spark.archive.written_tables import write_new
 from ledgermq_spark.jobs.run import rebuild_at, run_tables
 from ledgermq_spark.log.positions import PositionOutOfRangeError
 from ledgermq_spark.tables.all_tables import TABLES
@@ -112,7 +113,7 @@ def test_an_archive_of_another_log_is_not_added_to(spark, broker, path):
 
 
 class TestTampering:
-    """What was changed in an archive is found by the proof, and by nothing else than the proof."""
+    """Who changes an archive with its manifests is found by the proof; damage is told at once."""
 
     @pytest.fixture
     def copy(self, path, tmp_path):
@@ -135,7 +136,7 @@ class TestTampering:
         (file,) = (stretch.path / part).glob("*.parquet")
         table = pq.read_table(file)
         pq.write_table(changed(table), file)
-        manifest = stretch.manifest
+        manifest = json.loads((stretch.path / "manifest.json").read_text())
         manifest["files"][f"{part}/{file.name}"] = file_digest(file)
         (stretch.path / "manifest.json").write_text(json.dumps(manifest))
 
@@ -147,6 +148,35 @@ class TestTampering:
         data[len(data) // 2] ^= 1
         file.write_bytes(bytes(data))
         assert "not as it was written" in self.problems(spark, copy)[0]
+        with pytest.raises(ArchiveBrokenError, match="not as it was written; take the stretch"):
+            archived_facts(copy, "QM1", spark=spark)
+
+    @pytest.mark.parametrize("part", ["records", "operations", "fold"])
+    def test_a_file_that_is_missing_or_does_not_belong_there(self, spark, copy, part, tmp_path):
+        """What is left would be read as if it were all there is."""
+        first, second, *_ = LogArchive(copy, "QM1").stretches()
+        (file,) = list((first.path / part).glob("*.parquet"))[:1]
+        file.rename(second.path / part / "more.parquet")
+        for broken, problem in ((first, "is missing"), (second, "was not written with the others")):
+            with pytest.raises(ArchiveBrokenError, match=problem):
+                rebuild_archived(copy, "QM1", broken.last, spark=spark)
+            assert problem in self.problems(spark, copy)[broken.first // PER_STRETCH]
+        with pytest.raises(ArchiveBrokenError, match="is missing"):
+            archived_facts(copy, "QM1", spark=spark)
+        with pytest.raises(ArchiveBrokenError, match="is missing"):
+            write_new(copy, "QM1", tmp_path / "tables", spark=spark)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [{"first": "x"}, {"last": None}, {"files": None}, {"chain": "no"}, {"skipped": [1]}, None],
+    )
+    def test_a_manifest_that_says_something_else(self, copy, changes):
+        """Cut short, or with values that are none."""
+        path = LogArchive(copy, "QM1").stretches()[0].path / "manifest.json"
+        text = path.read_text()
+        path.write_text(text[:99] if changes is None else json.dumps(json.loads(text) | changes))
+        with pytest.raises(ArchiveBrokenError, match=r"manifest\.json cannot be read: it is"):
+            LogArchive(copy, "QM1").stretches()
 
     def test_a_record_left_out(self, spark, copy):
         """Whoever can write manifests cannot leave out a record: it is a hole."""

@@ -38,6 +38,7 @@ IN_ORDER = {
 # segment, or the log's end.
 BY_MANAGER = {
     *(
+        "frame brought",
         "frame disorder",
         "frame stores_left",
         "frame remembered_puts",

@@ -52,9 +52,7 @@ def audit_of_new(
     proven = archive.proven()
     new = _new_stretches(archive, stretches, proven)
     for stretch in new:
-        problem = stretch.damage()
-        if problem is not None:
-            raise ArchiveBrokenError(f"{problem}: take the stretch from a copy of the archive")
+        stretch.check()
     before = stretches[: len(stretches) - len(new)]
     base = before[-1] if before else None
     lanes_from = proven["lane_ends"] if proven and base and base.last == proven["last"] else None
@@ -112,7 +110,7 @@ def _rebuilt(work: Work, new: list[Stretch], started: float) -> Rebuilt:
     if new[1:]:
         earlier = read.parquet(*(one.part(FOLD) for one in new[:-1]))
         rows = rows.unionByName(earlier.where(earlier.part.isin("links", "skipped", *TOLD)))
-    name = new[-1].manifest["queue_manager"]
+    name = new[-1].queue_manager
     return rebuilt_from(name, new[0].first, new[-1].last, rows, started)
 
 
