@@ -27,7 +27,6 @@ def rollback_transaction(
             f"session {operation.target_session} has no unit of work that is open",
         )
     undo(entry, target, all_of(target))
-    target.unit_of_work_timed_out = False
     target.unit_of_work_ended_by = f"{quoted(operation.actor)} ({quoted(operation.reason)})"
     return None
 
