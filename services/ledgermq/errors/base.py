@@ -1,4 +1,4 @@
-"""The errors that others are kinds of, and those that are of none."""
+"""The base class of all errors, and the errors that fit none of the other files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class IllegalStateError(LedgerMQError):
 
 
 class InvalidDestinationError(LedgerMQError, LookupError):
-    """The text is no destination, or no valid name."""
+    """The text is not `queue:NAME` or `topic:NAME`, or the name in it is not valid."""
 
     code = "destination-invalid"
 
@@ -76,15 +76,15 @@ class RefusedError(LedgerMQError):
 
 
 class RepublishStoppedError(LedgerMQError):
-    """Not all messages could be republished: those before are, and the text says how many."""
+    """A message could not be republished; the text says how many before it were."""
 
     code = "republish-stopped"
 
 
 class ReplayStoppedError(LedgerMQError):
-    """A message could not be put again: those before are, and the text says how many, and which.
+    """A message could not be put again; the text names it and says how many before it were put.
 
-    The same replay goes on with that message when it is run again.
+    Run the same replay again: it goes on with that message.
     """
 
     code = "replay-stopped"

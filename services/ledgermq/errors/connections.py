@@ -1,4 +1,4 @@
-"""Errors of the way to the queue manager, and of answers that do not come."""
+"""Errors of connecting to Kafka and the queue manager, and of answers that do not come."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class ConnectionClosedError(LedgerMQError, ConnectionError):
-    """The connection is closed, or cannot go on."""
+    """The connection is closed, or cannot go on after a failure: connect again."""
 
     code = "connection-closed"
 
@@ -37,13 +37,13 @@ class BrokerUnavailableError(LedgerMQError, ConnectionError):
 
 
 class AuthenticationFailedError(LedgerMQError, ConnectionError):
-    """Kafka does not take us for who we say we are, or we do not take it for Kafka: no way in."""
+    """Kafka refused the credentials, or this program refused Kafka's TLS certificate."""
 
     code = "authentication-failed"
 
 
 class AccessDeniedError(LedgerMQError, PermissionError):
-    """Kafka knows us and does not let us do this; the text says which right is missing.
+    """Kafka knows the user and refuses the action; the text says which right is missing.
 
     `ledgermq acl` prints the rights that a client, worker, auditor or administrator needs.
     """
@@ -64,7 +64,7 @@ class QueueManagerNotFoundError(LedgerMQError, LookupError):
 
 
 class SchemaRegistryError(LedgerMQError):
-    """The schema registry cannot be used: the address is none, or what answers is no registry."""
+    """The schema registry's address is not valid, or what answers there is not a registry."""
 
     code = "schema-registry-invalid"
 
@@ -77,7 +77,7 @@ class SchemaRegistryUnavailableError(SchemaRegistryError, ConnectionError):
 
 
 class SchemaRefusedError(SchemaRegistryError):
-    """The registry has versions of a subject that the schema of that name does not fit."""
+    """The schema registry has versions of the subject that are incompatible with the schema."""
 
     code = "schema-refused"
 
@@ -98,7 +98,7 @@ class WorkerUnavailableError(TimeoutExceededError):
 class OutcomeUnknownError(TimeoutExceededError):
     """No outcome came within the time-out: the operation may have been applied, or may yet be.
 
-    Sending again could act twice. `resolve` does not: it goes on waiting for the same operation.
+    Calling again could act twice. `resolve` cannot: it goes on waiting for the same operation.
     """
 
     code = "outcome-unknown"
@@ -107,6 +107,9 @@ class OutcomeUnknownError(TimeoutExceededError):
 
     def resolve(self, timeout_seconds: float) -> Any:
         """Goes on waiting for the outcome and returns what the call would have returned.
+
+        Args:
+            timeout_seconds: How long to wait, in seconds.
 
         Raises:
             OutcomeUnknownError: the outcome is still unknown after the time-out.

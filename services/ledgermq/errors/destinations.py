@@ -41,7 +41,7 @@ class DestinationExistsError(InvalidDestinationError):
 
 
 class DestinationInUseError(InvalidDestinationError):
-    """It has consumers, uncommitted puts, deliveries in flight, messages or subscriptions."""
+    """The destination has consumers, open work, messages or subscriptions: it cannot be deleted."""
 
     code = "queue-in-use"
     retryable = True
@@ -60,19 +60,19 @@ class TemporaryDestinationForeignError(InvalidDestinationError):
 
 
 class InvalidSelectorError(LedgerMQError, ValueError):
-    """The text is no message selector; the error says at which of its characters and why."""
+    """The text is not a valid message selector; the error says at which character and why."""
 
     code = "selector-invalid"
 
 
 class InvalidSubscriptionError(LedgerMQError, ValueError):
-    """Name and kind of the subscription do not go together, or the name is none."""
+    """The subscription's name and kind do not go together, or its name is not valid."""
 
     code = "subscription-invalid"
 
 
 class SubscriptionDiffersError(LedgerMQError):
-    """The name is a shared durable subscription's and this is unshared, or vice versa (SES-60)."""
+    """A durable subscription of this name is shared and this one is not, or vice versa (SES-60)."""
 
     code = "subscription-differs"
 
@@ -97,7 +97,7 @@ class PutsDisabledError(LedgerMQError):
 
 
 class QuotaExceededError(LedgerMQError):
-    """The queue, topic or queue manager is full, and stayed so for the blocking time (INF-20)."""
+    """The queue, topic or queue manager is full and stayed full for the blocking time (INF-20)."""
 
     code = "quota-exceeded"
 
@@ -105,7 +105,7 @@ class QuotaExceededError(LedgerMQError):
 class StorageFullError(LedgerMQError):
     """The storage has as many segments as it may, and none has room for the message (DB-20).
 
-    Nothing was sent; it works again when messages have left the segments that they pin.
+    Nothing was sent; sending works again when messages have left and so freed a segment.
     """
 
     code = "storage-full"

@@ -19,13 +19,13 @@ __all__ = [
 
 
 class GroupClashError(LedgerMQError):
-    """What is there already forbids the message's place in its group (PROTOCOL.md §13)."""
+    """Messages already in the queue rule out this position in the group (PROTOCOL.md §13)."""
 
     code = "group-clash"
 
 
 class InvalidGroupError(LedgerMQError, ValueError):
-    """A place in a group that no message can have: its id, number, offset or flags (GRP-39, 40)."""
+    """The group id, number, segment offset or flags are not valid for any message (GRP-39, 40)."""
 
     code = "group-invalid"
 
@@ -43,13 +43,13 @@ class GroupNotFoundError(LedgerMQError, LookupError):
 
 
 class IncompleteGroupError(IllegalStateError):
-    """In logical order, a message outside the group that is open (GRP-41)."""
+    """In logical order, a message was put outside the group that is still open (GRP-41)."""
 
     code = "incomplete-group"
 
 
 class IncompleteMessageError(IllegalStateError):
-    """In logical order, something else than the next segment of the open message (GRP-42)."""
+    """In logical order, something other than the open message's next segment was put (GRP-42)."""
 
     code = "incomplete-message"
 
@@ -67,12 +67,12 @@ class InconsistentBrowseError(IllegalStateError):
 
 
 class MatchOptionsError(LedgerMQError, ValueError):
-    """What was to be matched disagrees with what logical order brings next (GRP-44)."""
+    """The match options ask for another message than the next in logical order (GRP-44)."""
 
     code = "match-options-invalid"
 
 
 class GetOptionsError(LedgerMQError, ValueError):
-    """Options of a get that are out of range, or do not go together."""
+    """Options of a get are out of range, or contradict each other."""
 
     code = "options-invalid"

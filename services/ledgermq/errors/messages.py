@@ -34,7 +34,7 @@ class TransactionTooLargeError(LedgerMQError, ValueError):
 
 
 class MessageFormatError(LedgerMQError, ValueError):
-    """A body, property or header field that a message cannot carry, or that cannot be read so."""
+    """A message cannot carry the body, property or header field, or cannot be read as asked."""
 
     code = "message-invalid"
 
@@ -46,7 +46,7 @@ class UnsupportedValueError(MessageFormatError):
 
 
 class PropertyNameError(MessageFormatError):
-    """The name of a property is no identifier of selectors, or is reserved."""
+    """The property's name is not an identifier of the selector language, or is reserved."""
 
     code = "property-name-invalid"
 
@@ -70,12 +70,12 @@ class MessageEOFError(LedgerMQError, EOFError):
 
 
 class MessageNotReadableError(LedgerMQError):
-    """A stream or bytes message that is being written was read; `reset` makes it readable."""
+    """A stream or bytes message was read while it is being written; call `reset` first."""
 
     code = "message-not-readable"
 
 
 class MessageNotWriteableError(LedgerMQError, TypeError):
-    """Something read-only was to be changed; `clear_body` and `clear_properties` allow it."""
+    """The body or properties are read-only; call `clear_body` or `clear_properties` first."""
 
     code = "message-not-writeable"

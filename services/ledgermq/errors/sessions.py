@@ -1,4 +1,4 @@
-"""Errors of sessions: settling, units of work, turns of consumers."""
+"""Errors of sessions: settling messages, units of work, client ids."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class SessionLostError(IllegalStateError):
 
 
 class AlreadySettledError(IllegalStateError):
-    """The message was acknowledged before, or went back to its queue."""
+    """The message was acknowledged already, or went back to its queue."""
 
     code = "already-settled"
 
 
 class DeliveryUnknownError(IllegalStateError):
-    """A message named by the operation is not in flight in this session (any more)."""
+    """A message named by the operation is not, or no longer, in flight in this session."""
 
     code = "delivery-unknown"
 
@@ -46,16 +46,16 @@ class ClientIDMissingError(IllegalStateError):
 
 
 class InvalidClientIDError(LedgerMQError, ValueError):
-    """The client id is another connection's; it can be had when that one has ended."""
+    """Another connection uses the client id; it is free when that connection has ended."""
 
     code = "client-id-in-use"
     retryable = True
 
 
 class OutOfTurnError(LedgerMQError):
-    """A message was to be settled before one that was received before it (FIFO mode PROTECTED).
+    """An earlier received message must be settled before this one (FIFO mode PROTECTED).
 
-    Nothing changed: the same can be asked again once that one is settled.
+    Nothing changed: settle the earlier message, then repeat the call.
     """
 
     code = "out-of-turn"
@@ -82,14 +82,14 @@ class TransactionRolledBackError(TransactionError):
 
 
 class DuplicatePutError(TransactionRolledBackError):
-    """A message of the unit of work was put before, under its deduplication id: all was undone."""
+    """A deduplication id in the unit of work was put before: the whole unit was undone."""
 
     code = "duplicate-put"
     retryable = False
 
 
 class TransactionInDoubtError(TransactionError, OutcomeUnknownError):
-    """No outcome of the commit came within the time-out: committed or not is unknown."""
+    """No outcome of the commit came within the time-out: whether it committed is unknown."""
 
     code = "transaction-in-doubt"
     retryable = False

@@ -8,7 +8,7 @@ SHOWN_CHARACTERS_MAX: Final = 160
 
 
 def shown(value: object) -> str:
-    """A value in a message: no more of it than a line or two."""
+    """The value's `repr` for an error text, cut to a line or two."""
     try:
         text = repr(value)
     except Exception:
@@ -18,5 +18,5 @@ def shown(value: object) -> str:
 
 
 def cut(text: str) -> str:
-    """No more of a text than a line or two."""
+    """The text, cut to a line or two."""
     return text if len(text) <= SHOWN_CHARACTERS_MAX else text[:SHOWN_CHARACTERS_MAX] + "..."

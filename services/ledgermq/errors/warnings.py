@@ -1,4 +1,4 @@
-"""Warnings that LedgerMQ gives: what was done, but not as groups are meant to be used.
+"""Warnings that LedgerMQ gives: the call worked, but a group was used in an unintended way.
 
 They are given with `warnings.warn`, after the call has worked, for the line of the application that
 called; a filter can make them exceptions or silence them, all or by kind.
