@@ -37,7 +37,7 @@ class History:
         self._queue_manager = queue_manager
 
     def table(self, name: str) -> DataFrame:
-        """A table by its name, one of `TABLES`.
+        """The table of this name, one of `ledgermq_spark.tables.all_tables.TABLES`.
 
         Raises:
             KeyError: There is no such table.
@@ -49,39 +49,39 @@ class History:
         return self.table("message_events")
 
     def operations(self) -> DataFrame:
-        """What was asked for, entry by entry."""
+        """`operations`: what was asked for, one row for each entry of the log."""
         return self.table("operations")
 
     def outcomes(self) -> DataFrame:
-        """What was answered, as the fold answers it."""
+        """`outcomes`: what the fold answered the entries with."""
         return self.table("outcomes")
 
     def messages(self) -> DataFrame:
-        """Each stay of a message in a queue, topic or subscription."""
+        """`messages`: each message, once for each queue, topic or subscription it was in."""
         return self.table("messages")
 
     def deliveries(self) -> DataFrame:
-        """Each time a session was given a message."""
+        """`deliveries`: each time that a message was handed to a session."""
         return self.table("deliveries")
 
     def units_of_work(self) -> DataFrame:
-        """What was put and got together."""
+        """`units_of_work`: puts and gets that took effect, or were undone, together."""
         return self.table("units_of_work")
 
     def sessions(self) -> DataFrame:
-        """Sessions from their Open to their end."""
+        """`sessions`: each session from its Open to its end."""
         return self.table("sessions")
 
     def groups(self) -> DataFrame:
-        """Groups, queue by queue."""
+        """`groups`: each message group, queue by queue."""
         return self.table("groups")
 
     def subscriptions(self) -> DataFrame:
-        """Subscriptions of topics, with what became of their copies."""
+        """`subscriptions`: each subscription, with what became of its copies of messages."""
         return self.table("subscriptions")
 
     def queue_depth(self) -> DataFrame:
-        """Depth, bytes and age of the oldest message after each entry that changed them."""
+        """`queue_depth`: depth, bytes and age of the oldest message, after each change."""
         return self.table("queue_depth")
 
     def lives(self, chosen: Column, most: int = LIVES_DEFAULT) -> list[Life]:
@@ -99,20 +99,20 @@ def read(
 ) -> History:
     """Read a queue manager's history from its log, on a Spark session whose settings stay.
 
-    The log is folded once, now; what that gives is kept in a directory.
+    The log is folded once, in this call; the rows that come of it are stored in `directory`.
 
     Args:
         spark: Any session that has the connector for Kafka.
         address: `kafka://HOST[:PORT][,...][/NAME]`.
         at: A position (`1234`, `QM1@1234`), a time (aware datetime or ISO 8601), None: the end.
-        topic_prefix: Of the installation's log topics.
-        directory: Where what was folded is kept, one that all of Spark sees; a fresh temporary one
-            if not given.
+        topic_prefix: Prefix of the installation's log topics.
+        directory: Where the folded rows are stored; driver and executors must all see it. None:
+            a fresh temporary directory.
 
     Raises:
-        AddressError: The address is none.
+        AddressError: `address` is not of that form.
         PositionOutOfRangeError: `at` lies before the log's start or after its end.
-        QueueManagerUnknownError: Nobody claimed that name.
+        QueueManagerUnknownError: The installation has no queue manager of that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
         FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
         SparkUnavailableError: The session cannot read Kafka, or Spark's Python workers lack
@@ -153,14 +153,14 @@ def read_archive(
 
     Args:
         spark: Any session.
-        path: The archive, which `ledgermq archive update` makes; all of Spark must see it.
-        queue_manager: Its name.
+        path: The archive, made by `ledgermq archive update`; driver and executors must see it.
+        queue_manager: Name of the queue manager.
         at: A position, a time, None: the end of the archive.
-        directory: Where intermediate rows are kept; a fresh temporary one if not given.
+        directory: Where intermediate rows are stored; None: a fresh temporary directory.
 
     Raises:
-        ArchiveMissingError: There is nothing of this queue manager.
-        ArchiveBrokenError: The archive is not whole.
+        ArchiveMissingError: `path` holds no archive of this queue manager.
+        ArchiveBrokenError: Files of the archive are missing or damaged.
         PositionOutOfRangeError: `at` lies before the archive's start or after its end.
     """
     facts = archived_facts(path, queue_manager, at, spark=spark, directory=directory)
