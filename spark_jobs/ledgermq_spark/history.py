@@ -57,7 +57,7 @@ class History:
         return self.table("outcomes")
 
     def messages(self) -> DataFrame:
-        """`messages`: each message, once for each queue, topic or subscription it was in."""
+        """`messages`: each stay of a message in a queue, topic or subscription, to its end."""
         return self.table("messages")
 
     def deliveries(self) -> DataFrame:

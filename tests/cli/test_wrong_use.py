@@ -3,10 +3,13 @@
 import socket
 from datetime import UTC, datetime, timedelta
 
+import click
 import pytest
 
 from ledgermq.cli.commands.doctor import durability, expiry_circle, log_time, waiting_queues
+from ledgermq.cli.main import cli as cli_group
 from ledgermq.cli.options.bodies import properties_from
+from ledgermq.cli.options.once import OnceCommand, OnceGroup
 from ledgermq.cli.options.running import UpRunningError, announce, running_bootstrap
 from ledgermq.cli.printing import exits
 from ledgermq.errors import LedgerMQError, OutcomeUnknownError, TransactionInDoubtError
@@ -119,6 +122,17 @@ def test_topics_of_another_prefix_are_missed(cli):
         ("queue", "list", "--bootstrap", "x" * 64 + ":9092"),
         ("queue", "list", "--bootstrap", "\udcff:9092"),
         ("checkpoint", "discard", "--bootstrap", "nowhere:x", "--yes"),
+        ("queue", "purge", "q", "--reason", "r", "--limit", "-1"),
+        ("queue", "purge", "q", "--reason", "r", "--limit", "1e9"),
+        ("msg", "delete", "q", "--reason", "r", "--sequence", f"1..{2**63}"),
+        ("msg", "show", "q", str(2**63)),
+        ("dlq", "show", "q", str(2**64)),
+        ("session", "show", str(2**63)),
+        ("txn", "show", str(2**63)),
+        ("queue", "create", "q", "--unacknowledged-max", str(2**63)),
+        ("queue", "create", "q", "--message-bytes-max", str(2**64)),
+        ("manager", "alter", "--bytes-max", str(2**63)),
+        ("log", "skip", str(2**63), "--reason", "r", "--yes"),
     ],
     ids=" ".join,
 )
@@ -127,6 +141,38 @@ def test_wrong_use_ends_with_two(plain, command):
     answer = plain(*command)
     assert (answer.code, answer.out) == (exits.USAGE, "")
     assert answer.err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (("up", "--queue-manager", "A", "--queue-manager", "B"), "--queue-manager"),
+        (("put", "q", "x", "--priority", "1", "--priority=2"), "--priority"),
+        (("queue", "list", "--bootstrap", "a:1", "--bootstrap", "b:1"), "--bootstrap"),
+        (
+            ("queue", "purge", "q", "--durable", "--not-durable", "--reason", "r"),
+            "--durable/--not-durable",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_no_value_is_taken_of_two(plain, command, option):
+    """An option that has one value and is given two is wrong use, in every command."""
+    answer = plain(*command)
+    assert answer.code == exits.USAGE
+    assert f"{option} is given 2 times, and takes one value" in answer.err
+
+
+def test_every_command_refuses_options_given_twice(plain):
+    """None is made without the class that does; flags that can only be set may be repeated."""
+    context = click.Context(cli_group)
+    waiting = [cli_group.get_command(context, name) for name in cli_group.list_commands(context)]
+    while waiting:
+        command = waiting.pop()
+        assert isinstance(command, (OnceCommand, OnceGroup)), command.name
+        waiting += getattr(command, "commands", {}).values()
+    answer = plain("queue", "list", "--json", "--json", "--timeout", "0")
+    assert "--timeout" in answer.error["message"]
 
 
 def test_tables_from_an_archive_are_not_written_over(plain, tmp_path):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ledgermq.errors import LedgerMQError
-from ledgermq_spark.archive.stretch import ArchiveBrokenError, Stretch
+from ledgermq_spark.archive.stretch import REMEDY, ArchiveBrokenError, Stretch
 from ledgermq_spark.log.durable_files import alone_in, plain_name, sync, write_durably
 
 UNFINISHED: Final = ".unfinished"
@@ -55,6 +55,11 @@ class LogArchive:
         found: list[Stretch] = []
         for path in sorted(one for one in self.home.glob("*") if one.name.isdigit()):
             stretch = Stretch.at(path)
+            if stretch.queue_manager != self.queue_manager:
+                raise ArchiveBrokenError(
+                    f"{path} is a stretch of the queue manager {stretch.queue_manager}, not of "
+                    f"{self.queue_manager}: {REMEDY}"
+                )
             expected = found[-1].last + 1 if found else 0
             if stretch.first != expected:
                 raise ArchiveBrokenError(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
+REMEDY: Final = "take the stretch from a copy of the archive"
 RECORDS, OPERATIONS, FOLD = "records", "operations", "fold"
 RECORD_COLUMNS: Final = ("offset", "append_time_ms", "timestamp_type", "value")
 # Records are read in batches of about so many bytes, whatever their size.
@@ -88,13 +89,12 @@ class Stretch:
                 fold_seconds=float(manifest["fold_seconds"]),
                 files=dict(manifest["files"]),
             )
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             problem = "it is not as it was written"
             if isinstance(error, OSError):
                 problem = error.strerror or str(error)
             raise ArchiveBrokenError(
-                f"{path / MANIFEST} cannot be read: {problem}; take the stretch from a copy of the "
-                "archive"
+                f"{path / MANIFEST} cannot be read: {problem}; {REMEDY}"
             ) from error
 
     @property
@@ -108,10 +108,16 @@ class Stretch:
 
     def rows_told(self) -> int:
         """How many rows the fold told of it."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         files = (self.path / FOLD).glob("*.parquet")
-        return sum(pq.ParquetFile(path).metadata.num_rows for path in files)
+        try:
+            return sum(pq.ParquetFile(path).metadata.num_rows for path in files)
+        except (pa.ArrowException, OSError) as error:
+            raise ArchiveBrokenError(
+                f"what the fold told in {self.path} cannot be read: {error}; {REMEDY}"
+            ) from error
 
     def damage(self) -> str | None:
         """Which file is missing, not as it was written, or not of the stretch, if one is."""
@@ -134,7 +140,7 @@ class Stretch:
         """
         problem = self.damage()
         if problem is not None:
-            raise ArchiveBrokenError(f"{problem}; take the stretch from a copy of the archive")
+            raise ArchiveBrokenError(f"{problem}; {REMEDY}")
 
     def records(self, last: int | None = None) -> Iterator[list[list[Any]]]:
         """Its records in order, up to a position: columns as `RECORD_COLUMNS` names them."""
@@ -159,13 +165,20 @@ class Stretch:
         Raises:
             ArchiveBrokenError: It is not the one that was written.
         """
+        import pyarrow as pa
         import pyarrow.compute as pc
         import pyarrow.dataset as ds
 
         files = [str(path) for path in sorted((self.path / FOLD).glob("*.parquet"))]
         columns = ["part", "created_position", "block", "number", "payload"]
         chosen = pc.field("part").isin(["root", "block"])
-        rows = ds.dataset(files, format="parquet").to_table(columns=columns, filter=chosen)
+        try:
+            rows = ds.dataset(files, format="parquet").to_table(columns=columns, filter=chosen)
+        except (pa.ArrowException, OSError) as error:
+            raise ArchiveBrokenError(
+                f"the state at position {self.last} in {self.path} cannot be read: {error}; "
+                f"{REMEDY}"
+            ) from error
         ordered = sorted(
             rows.to_pylist(),
             key=lambda row: (
@@ -179,7 +192,7 @@ class Stretch:
         if not chunks or state_digest(chunks) != self.digest:
             raise ArchiveBrokenError(
                 f"the state at position {self.last} in {self.path} does not add up to its digest; "
-                "take the stretch from a copy of the archive"
+                f"{REMEDY}"
             )
         told = {"position": self.last, "chain": self.chain, "digest": self.digest}
         return Checkpoint(manifest=told, root=chunks[0], blocks=chunks[1:])

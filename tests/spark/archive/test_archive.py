@@ -151,6 +151,21 @@ class TestTampering:
         with pytest.raises(ArchiveBrokenError, match="not as it was written; take the stretch"):
             archived_facts(copy, "QM1", spark=spark)
 
+    def test_a_stretch_of_another_queue_manager(self, copy):
+        """As where a directory was copied under another name."""
+        (copy / "QM1").rename(copy / "QM2")
+        with pytest.raises(ArchiveBrokenError, match="of the queue manager QM1, not of QM2"):
+            LogArchive(copy, "QM2").stretches()
+
+    @pytest.mark.parametrize("content", [b"", b"PAR1 and no more", None])
+    def test_a_state_that_cannot_be_read(self, copy, content):
+        """Empty, cut or gone."""
+        stretch = LogArchive(copy, "QM1").stretches()[0]
+        for file in (stretch.path / "fold").glob("*.parquet"):
+            file.unlink() if content is None else file.write_bytes(content)
+        with pytest.raises(ArchiveBrokenError, match="take the stretch from a copy"):
+            stretch.state()
+
     @pytest.mark.parametrize("part", ["records", "operations", "fold"])
     def test_a_file_that_is_missing_or_does_not_belong_there(self, spark, copy, part, tmp_path):
         """What is left would be read as if it were all there is."""
@@ -168,13 +183,17 @@ class TestTampering:
 
     @pytest.mark.parametrize(
         "changes",
-        [{"first": "x"}, {"last": None}, {"files": None}, {"chain": "no"}, {"skipped": [1]}, None],
+        [
+            *({"first": "x"}, {"last": None}, {"files": None}, {"chain": "no"}, {"skipped": [1]}),
+            *([], None),
+        ],
     )
     def test_a_manifest_that_says_something_else(self, copy, changes):
         """Cut short, or with values that are none."""
         path = LogArchive(copy, "QM1").stretches()[0].path / "manifest.json"
         text = path.read_text()
-        path.write_text(text[:99] if changes is None else json.dumps(json.loads(text) | changes))
+        changed = "[" * 100_000 if changes == [] else text[:99]
+        path.write_text(json.dumps(json.loads(text) | changes) if changes else changed)
         with pytest.raises(ArchiveBrokenError, match=r"manifest\.json cannot be read: it is"):
             LogArchive(copy, "QM1").stretches()
 

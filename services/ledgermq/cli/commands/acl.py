@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import BOOTSTRAP_DEFAULT, json_option, topic_prefix_option
 from ledgermq.cli.printing.output import Output
 from ledgermq.errors.shown import shown
@@ -15,7 +16,7 @@ from ledgermq.wire.kafka.rights import ROLES, kafka_acls_lines, rights_of, right
 TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @click.argument("role", type=click.Choice(ROLES))
 @click.option(
     "--principal",

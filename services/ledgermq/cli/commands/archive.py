@@ -11,8 +11,10 @@ import click
 
 from ledgermq.cli.commands.audit import ANOMALY_COLUMNS, anomaly_rows
 from ledgermq.cli.options.moments import at_option, position_at
+from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.spark import archive_job, spark_job
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.options.together import Count
 from ledgermq.cli.printing.output import Column, Output, count_of
 
 STRETCH_COLUMNS: Final = (
@@ -33,7 +35,7 @@ PROVEN_COLUMNS: Final = (
 directory_argument = click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def archive() -> None:
     """An archive of the log: its records, what happened, and the state every so often.
 
@@ -47,7 +49,7 @@ def archive() -> None:
 @at_option
 @click.option(
     "--every",
-    type=click.IntRange(min=1),
+    type=Count(min=1),
     help="Keep the state after so many operations.  [default: 50000]",
 )
 @target_options

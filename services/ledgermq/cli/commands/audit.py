@@ -10,6 +10,7 @@ import click
 
 from ledgermq.cli.options.journal_choice import directory_option
 from ledgermq.cli.options.moments import MOMENT, position_at
+from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Read
@@ -65,7 +66,7 @@ def _anchor(text: str) -> Any:
     return parse_anchor(text)
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @click.option(
     "--at",
     type=MOMENT,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ledgermq.cli.options.destinations import destination_named, queue_from
+from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.stopping import stopped_by_signals
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Output, count_of
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from threading import Event
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @click.option("--from-topic", metavar="TOPIC", help="Topic of Kafka to take from.")
 @click.option("--to", metavar="DESTINATION", help="Queue or topic:NAME to put to.")
 @click.option("--from", "from_", metavar="QUEUE", help="Queue to take from.")

@@ -7,11 +7,12 @@ from typing import Any
 import click
 
 from ledgermq.cli.options.moments import at_option
+from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Output
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def chain() -> None:
     """Show the digest chain over the operations, by which tampering is noticed."""
 

@@ -17,6 +17,7 @@ import click
 from click.core import ParameterSource
 
 from ledgermq.cli.options.destinations import queue_from
+from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, json_option, target_options
 from ledgermq.cli.options.together import Command, Count, Number
 from ledgermq.cli.printing.exits import CHECK_FAILED, UNREACHABLE, exit_code_of
@@ -41,7 +42,7 @@ CHECKPOINT_AGE_MAX_DEFAULT: Final = 300.0
 WORK_AGE_MAX_DEFAULT: Final = 3_600.0
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def check() -> None:
     """Probe a queue, a worker or all of an installation, for whatever watches it.
 

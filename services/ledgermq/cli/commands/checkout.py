@@ -11,10 +11,11 @@ from typing import Any
 
 import click
 
+from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import json_option
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @click.option(
     "--bootstrap",
     metavar="HOST:PORT",
@@ -72,7 +73,7 @@ def bench(**options: Any) -> int:
     return code
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @click.option("--all", "whole_year", is_flag=True, help="The whole year, 336,776 flights.")
 @click.option(
     "--data-dir",

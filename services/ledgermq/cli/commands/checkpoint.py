@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, resting_target_options
 from ledgermq.cli.printing.output import Output, count_of
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def checkpoint() -> None:
     """Manage checkpoints of the state."""
 

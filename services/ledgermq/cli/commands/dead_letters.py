@@ -8,7 +8,9 @@ import click
 
 from ledgermq.cli.commands.messages import show_message
 from ledgermq.cli.options.chosen_messages import PURGE, RETRY, carry_out, handling_options
+from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.options.together import LONG
 from ledgermq.cli.printing.output import Column, Output
 
 COLUMNS: Final = (
@@ -19,7 +21,7 @@ COLUMNS: Final = (
 )
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def dlq() -> None:
     """Messages that expired, were delivered too often or were moved: look, send back, purge."""
 
@@ -50,7 +52,7 @@ def list_origins(target: Target, output: Output, names: tuple[str, ...]) -> None
 
 @dlq.command()
 @click.argument("queue")
-@click.argument("sequence", type=int)
+@click.argument("sequence", type=LONG)
 @target_options
 def show(target: Target, output: Output, queue: str, sequence: int) -> None:
     """Show the message of QUEUE with that SEQUENCE number, and where it came from."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.findings import (
     BAD,
@@ -37,7 +38,7 @@ IDLE_SHOWN_MAX: Final = 5
 Result = tuple[str, str]
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @target_options
 def doctor(target: Target, output: Output) -> int:
     """Check Java, broker, topics, durability, clocks, the worker, log time, queues and expiry.

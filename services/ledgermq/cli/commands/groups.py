@@ -12,6 +12,7 @@ import click
 
 from ledgermq.cli.options.destinations import queue_from
 from ledgermq.cli.options.moments import GROUP_ID_DIGITS
+from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.blocked import counted, is_wholly_there, sentence
 from ledgermq.cli.printing.output import Column, Output, cell_text
@@ -57,7 +58,7 @@ ITEM_COLUMNS: Final = (
 _OF_ITEMS: Final = ("offset", "length", "session", "consumer")
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def group() -> None:
     """Look at message groups and segmented messages."""
 

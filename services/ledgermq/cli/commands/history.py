@@ -10,6 +10,7 @@ import click
 
 from ledgermq.cli.options.facts import archive_option, facts_at, moment_position
 from ledgermq.cli.options.moments import MOMENT, at_option
+from ledgermq.cli.options.once import OnceCommand, OnceGroup
 from ledgermq.cli.options.spark import archive_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Count
@@ -32,7 +33,7 @@ CHANGES_COLUMNS: Final = (
 )
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @click.argument("query")
 @at_option
 @click.option(
@@ -73,7 +74,7 @@ def sql(
         output.remark(f"there are more than these {limit:,} rows; ask for more with --limit")
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def tables() -> None:
     """Write what happened as tables, for other programs."""
 
@@ -146,7 +147,7 @@ def _add_new(
     output.done(text, {**told, "stretches": written.stretches, "mended": written.mended})
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @click.option("--from", "since", type=MOMENT, required=True, help="A log position or a time.")
 @click.option("--to", "until", type=MOMENT, help="The later one.  [default: the log's end]")
 @archive_option

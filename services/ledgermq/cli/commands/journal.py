@@ -16,6 +16,7 @@ from ledgermq.cli.options.bodies import body_line
 from ledgermq.cli.options.consent import actor_option, confirm
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.journal_choice import choice_from, choice_options, directory_option
+from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.setting_options import Duration
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
@@ -48,7 +49,7 @@ class JournalEmptyError(LedgerMQError):
     code = "journal-empty"
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def journal() -> None:
     """The journal: what was put while journaling was on, kept whatever became of it.
 

@@ -16,6 +16,7 @@ import click
 from ledgermq.cli.commands.skipping import skip
 from ledgermq.cli.options.consent import actor_option, reason_option
 from ledgermq.cli.options.moments import MOMENT
+from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.exits import OK, REFUSED
 from ledgermq.cli.printing.output import Column, Output, count_of, iso_time
@@ -81,7 +82,7 @@ class TrimPlan:
         )
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def log() -> None:
     """Manage the operations log."""
 

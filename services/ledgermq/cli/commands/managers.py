@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.setting_options import (
     NONE,
     Duration,
@@ -16,13 +17,14 @@ from ledgermq.cli.options.setting_options import (
     shown_settings,
 )
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.options.together import LONG, LONG_MAX
 from ledgermq.cli.printing.output import Output, cell_text
 
-AT_LEAST_ONE: Final = click.IntRange(min=1)
-ANY_NUMBER: Final = click.IntRange(min=0)
+AT_LEAST_ONE: Final = click.IntRange(1, LONG_MAX)
+ANY_NUMBER: Final = LONG
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def manager() -> None:
     """Show and alter the queue manager itself."""
 

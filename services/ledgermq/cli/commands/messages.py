@@ -9,12 +9,14 @@ import click
 
 from ledgermq.cli.options.chosen_messages import COPY, DELETE, MOVE, carry_out, handling_options
 from ledgermq.cli.options.destinations import destination_named
+from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.options.together import LONG
 from ledgermq.cli.printing.message_rows import message_document
 from ledgermq.cli.printing.output import Output
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def msg() -> None:
     """Show, move, copy and delete messages that no consumer holds."""
 
@@ -52,7 +54,7 @@ def delete(target: Target, output: Output, source: str, **options: Any) -> None:
 
 @msg.command()
 @click.argument("source")
-@click.argument("sequence", type=int)
+@click.argument("sequence", type=LONG)
 @target_options
 def show(target: Target, output: Output, source: str, sequence: int) -> None:
     """Show the message of queue SOURCE with that SEQUENCE number, if no consumer holds it."""

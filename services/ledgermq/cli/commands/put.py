@@ -11,6 +11,7 @@ import click
 
 from ledgermq.cli.options.bodies import map_from_json, properties_from
 from ledgermq.cli.options.destinations import destination_from
+from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.setting_options import Duration
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Output, count_of
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 UNANSWERED_MAX = 10_000
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @click.argument("destination")
 @click.argument("body", required=False)
 @click.option(

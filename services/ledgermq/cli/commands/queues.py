@@ -9,6 +9,7 @@ import click
 
 from ledgermq.cli.options.chosen_messages import MOVE, PURGE, carry_out, handling_options
 from ledgermq.cli.options.destinations import destination_named
+from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.setting_options import common_options, given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, cell_text, count_of
@@ -40,7 +41,7 @@ OBSTACLE_COLUMNS = (
 )
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def queue() -> None:
     """Create, list, look at, alter and delete queues."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ledgermq.cli.options.destinations import queue_from
+from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Count, Number
 from ledgermq.cli.printing.message_rows import print_messages
@@ -35,7 +36,7 @@ _body_only_option = click.option(
 )
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @click.argument("queue")
 @click.option("--count", type=Count(min=1), default=1, show_default=True, help="How many at most.")
 @click.option(
@@ -128,7 +129,7 @@ def _is_coming(connection: Connection, queue: str, selector: str | None, held: i
     )
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @click.argument("queue")
 @click.option("--count", type=Count(min=1), default=20, show_default=True, help="How many at most.")
 @_selector_option

@@ -9,6 +9,7 @@ import click
 
 from ledgermq.cli.options.facts import archive_option, moment_position
 from ledgermq.cli.options.moments import at_option, position_at
+from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.spark import archive_job, spark_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, iso_time
@@ -48,7 +49,7 @@ SUBSCRIPTION_COLUMNS: Final = (
 )
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @at_option
 @click.option("--queue", metavar="NAME", help="Print the status screen of this queue only.")
 @click.option(

@@ -12,6 +12,7 @@ import click
 
 from ledgermq.cli.options.consent import confirm
 from ledgermq.cli.options.destinations import destination_named, queue_from
+from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.stopping import stopped_by_signals
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of
@@ -33,7 +34,7 @@ COLUMNS: Final = (
 )
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def relay() -> None:
     """Relay messages of a queue to another queue manager, each exactly once."""
 

@@ -13,6 +13,7 @@ import click
 
 from ledgermq.cli.options.bodies import body_line
 from ledgermq.cli.options.consent import confirm
+from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.replay_choice import (
     CLIENT_ID,
     ReplayChoice,
@@ -69,7 +70,7 @@ class Counted:
         return self.messages - self.replayed - self.left_out
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @replay_options
 @click.option("--dry-run", is_flag=True, help="Only count, and list the first.")
 @click.option("--yes", is_flag=True, help="Do it without asking.")

@@ -9,6 +9,7 @@ import click
 
 from ledgermq.cli.options.consent import confirm, expect_answer
 from ledgermq.cli.options.moments import at_option
+from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.running import running
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, resting_target_options
@@ -39,7 +40,7 @@ class RestoreRefusedError(LedgerMQError):
     code = "restore-refused"
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @at_option
 @click.option(
     "--from-checkpoint",

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, json_option, target_options
+from ledgermq.cli.options.together import Count
 from ledgermq.cli.printing.exits import CHECK_FAILED, OK
 from ledgermq.cli.printing.output import Column, Output, count_of
 
@@ -34,7 +36,7 @@ def registry_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def schema() -> None:
     """Look after LedgerMQ's schemas in a schema registry."""
 
@@ -78,7 +80,7 @@ def register(url: str, as_json: bool) -> None:
 @registry_option
 @click.option(
     "--records",
-    type=click.IntRange(min=0),
+    type=Count(min=0),
     default=RECORDS_DEFAULT,
     show_default=True,
     help="How many of the last records of each partition are looked at.",

@@ -7,7 +7,9 @@ from dataclasses import asdict
 import click
 
 from ledgermq.cli.options.consent import who_and_why
+from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.options.together import LONG
 from ledgermq.cli.printing.output import Column, Output
 
 COLUMNS = (
@@ -35,7 +37,7 @@ CONSUMERS = (
 )
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def session() -> None:
     """Look at sessions, and end one."""
 
@@ -53,7 +55,7 @@ def list_sessions(target: Target, output: Output) -> None:
 
 
 @session.command()
-@click.argument("handle", metavar="SESSION", type=int)
+@click.argument("handle", metavar="SESSION", type=LONG)
 @target_options
 def show(target: Target, output: Output, handle: int) -> None:
     """Show SESSION: its consumers, what it holds, and why a consumer gets nothing."""
@@ -85,7 +87,7 @@ def show(target: Target, output: Output, handle: int) -> None:
 
 
 @session.command()
-@click.argument("handle", metavar="SESSION", type=int)
+@click.argument("handle", metavar="SESSION", type=LONG)
 @who_and_why
 @target_options
 def end(target: Target, output: Output, handle: int, reason: str, actor: str, yes: bool) -> None:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgermq.cli.options.consent import who_and_why
+from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, resting_target_options
+from ledgermq.cli.options.together import LONG
 from ledgermq.cli.printing.output import Output
 from ledgermq.errors import LedgerMQError
 
@@ -29,9 +31,9 @@ class SkipRefusedError(LedgerMQError):
     code = "skip-refused"
 
 
-@click.command()
-@click.argument("position", type=click.IntRange(min=0))
-@click.option("--through", type=click.IntRange(min=0), help="Last position.  [default: POSITION]")
+@click.command(cls=OnceCommand)
+@click.argument("position", type=LONG)
+@click.option("--through", type=LONG, help="Last position.  [default: POSITION]")
 @who_and_why
 @resting_target_options
 def skip(

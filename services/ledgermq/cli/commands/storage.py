@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of, size_text
 
@@ -30,7 +31,7 @@ FILLED: Final = Column(
 )
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @target_options
 def storage(target: Target, output: Output) -> None:
     """Show the storage: its segments, what pins them, the cache of bodies, the log on disk.

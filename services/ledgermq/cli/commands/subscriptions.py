@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of
 from ledgermq.cli.printing.screens import status_document
@@ -33,7 +34,7 @@ COLUMNS: Final = (
 )
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def subscription() -> None:
     """List subscriptions, and delete durable ones."""
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from ledgermq.cli.options.destinations import without_kind
+from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.setting_options import common_options, given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of
@@ -29,7 +30,7 @@ COLUMNS: Final = (
 )
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def topic() -> None:
     """Create, list, look at, alter and delete topics."""
 

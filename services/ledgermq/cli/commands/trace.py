@@ -10,6 +10,7 @@ import click
 from ledgermq.cli.options.bodies import properties_from
 from ledgermq.cli.options.facts import archive_option, facts_at, moment_position
 from ledgermq.cli.options.moments import GROUP_ID, GROUP_ID_DIGITS, MESSAGE_ID
+from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Count
 from ledgermq.cli.printing.output import Column, Output, iso_time
@@ -48,7 +49,7 @@ def _in_a_directory(
     return value
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @click.argument("message_id", required=False)
 @click.option("--correlation-id", metavar="TEXT", help="Messages with this correlation id.")
 @click.option("--group", metavar="ID", help="Messages of the group with this id.")

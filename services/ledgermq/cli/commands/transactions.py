@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgermq.cli.options.consent import who_and_why
+from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.options.together import LONG
 from ledgermq.cli.printing.output import Column, Output
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def totals(found: TransactionStatus) -> dict[str, int]:
     }
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def txn() -> None:
     """Look at open units of work, and end one."""
 
@@ -57,7 +59,7 @@ def list_transactions(target: Target, output: Output) -> None:
 
 
 @txn.command()
-@click.argument("session", type=int)
+@click.argument("session", type=LONG)
 @target_options
 def show(target: Target, output: Output, session: int) -> None:
     """Show what the unit of work of SESSION holds, destination by destination."""
@@ -71,7 +73,7 @@ def show(target: Target, output: Output, session: int) -> None:
 
 
 @txn.command()
-@click.argument("session", type=int)
+@click.argument("session", type=LONG)
 @click.option("--dry-run", is_flag=True, help="Only show what would vanish and go back.")
 @who_and_why
 @target_options

@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.running import DATA_DIRECTORY_DEFAULT, announce
 from ledgermq.cli.options.target import (
     data_directory_option,
@@ -25,7 +26,7 @@ START_TIMEOUT_SECONDS: Final = 120.0
 SUPERVISOR_STOPPED: Final = 0
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @data_directory_option("Where all data are; made if it is missing.")
 @click.option(
     "--port",

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.running import running_bootstrap
 from ledgermq.cli.options.target import BOOTSTRAP_DEFAULT, data_directory_option
 from ledgermq.cli.options.together import Command, together
@@ -28,7 +29,7 @@ def _option_of(one: WorkerOption) -> Callable[[Command], Command]:
     )
 
 
-@click.command()
+@click.command(cls=OnceCommand)
 @click.option(
     "--bootstrap",
     metavar="HOST:PORT",

@@ -12,7 +12,7 @@ from ledgermq.cli.options.bodies import body_line
 from ledgermq.cli.options.consent import actor_option, confirm, reason_option
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.target import Target
-from ledgermq.cli.options.together import Read, together
+from ledgermq.cli.options.together import LONG_MAX, Count, Read, together
 from ledgermq.cli.printing.output import Column, Output, count_of
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ def _numbers(text: str) -> range:
     if not first.isdecimal() or not (last or first).isdecimal():
         raise ValueError(f"{text!r} is no sequence number: write 7, or 3..5")
     numbers = range(int(first), int(last or first) + 1)
+    if int(last or first) > LONG_MAX:
+        raise ValueError(f"{text!r}: no sequence number is above {LONG_MAX}")
     if not numbers:
         raise ValueError(f"{text!r} names no number: write the lower one first")
     return numbers
@@ -77,9 +79,7 @@ handling_options: Final = together(
         multiple=True,
         help="Only this sequence number, or these: 7 or 3..5. May be repeated.",
     ),
-    click.option(
-        "--limit", type=click.IntRange(min=0), default=0, help="How many at most; 0: all."
-    ),
+    click.option("--limit", type=Count(min=0), default=0, help="How many at most; 0: all."),
     click.option("--subscription", default="", help="Of a topic: the name of the subscription."),
     click.option("--client-id", default="", help="Of a topic: the subscription's client id."),
     click.option(

@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 
 from ledgermq.cli.options.destinations import destination_named
-from ledgermq.cli.options.together import Command, Read, together
+from ledgermq.cli.options.together import LONG, Command, Read, together
 from ledgermq.client.admin.queue_settings import (
     Kind,
     QueueSettings,
@@ -128,13 +128,13 @@ def common_options(of: str, *, altering: bool = False) -> Callable[[Command], Co
         ),
         click.option(
             "--message-bytes-max",
-            type=click.IntRange(min=0),
+            type=LONG,
             default=None if altering else 0,
             help="Largest content of a message in bytes; 0: the limit of the log.",
         ),
         click.option(
             "--unacknowledged-max",
-            type=click.IntRange(min=0),
+            type=LONG,
             default=None if altering else 0,
             help=f"How many unsettled messages of {of} a session may hold; 0: any number.",
         ),

@@ -12,6 +12,9 @@ from ledgermq.errors import LedgerMQError
 
 # What Spark lists, with one more.
 COUNT_MAX: Final = 2**31 - 2
+# What a number on the log can be: handles of sessions, sequence numbers, positions.
+LONG_MAX: Final = 2**63 - 1
+LONG: Final = click.IntRange(0, LONG_MAX)
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

@@ -1,0 +1,40 @@
+"""Commands whose options are given once: of two values for one thing, none is taken in silence."""
+
+from __future__ import annotations
+
+import click
+
+
+def _refuse_repeated(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    """Raises UsageError if an option that has one value is given several times.
+
+    A flag that can only be set, as `--yes`, means the same however often it stands there.
+    """
+    if not args or ctx.resilient_parsing:
+        return
+    _, _, given = command.make_parser(ctx).parse_args(list(args))
+    for one in given:
+        if not isinstance(one, click.Option) or one.multiple or one.count or one.is_eager:
+            continue
+        if one.is_flag and not one.secondary_opts:
+            continue
+        if (times := given.count(one)) > 1:
+            names = "/".join([*one.opts, *one.secondary_opts])
+            raise click.UsageError(f"{names} is given {times} times, and takes one value", ctx)
+
+
+class OnceCommand(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        _refuse_repeated(self, ctx, args)
+        return super().parse_args(ctx, args)
+
+
+class OnceGroup(click.Group):
+    """A group all of whose commands are of that kind."""
+
+    command_class = OnceCommand
+    group_class = type
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        _refuse_repeated(self, ctx, args)
+        return super().parse_args(ctx, args)
