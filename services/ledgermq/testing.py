@@ -59,6 +59,15 @@ class MemoryBroker:
     """
 
     def __init__(self, queue_manager: str = "QM1", *, now: datetime = START) -> None:
+        """Begin with an empty log.
+
+        Args:
+            queue_manager: Its name.
+            now: What its clock says at first: a time with a time zone.
+
+        Raises:
+            IllegalStateError: `now` has no time zone.
+        """
         if now.tzinfo is None:
             raise IllegalStateError(f"now is {now!r}, which has no time zone: give an aware time")
         self.queue_manager = queue_manager
@@ -75,10 +84,13 @@ class MemoryBroker:
         return datetime_from(self._now_us)
 
     def advance(self, seconds: float) -> None:
-        """Moves the clock; everything that falls due until then happens, in order.
+        """Moves the clock forward; everything that falls due until then happens, in order.
+
+        Args:
+            seconds: By how much, 0 or more.
 
         Raises:
-            IllegalStateError: time does not go back.
+            IllegalStateError: `seconds` is negative, or more than a deadline can be away.
         """
         check_number("seconds", seconds)
         if not 0 <= seconds <= SECONDS_MAX:
@@ -104,6 +116,7 @@ class MemoryBroker:
 
         Raises:
             AddressError: a setting cannot be used.
+            TypeError: there is no setting of that name.
         """
         for name in settings.keys() - ConnectionOptions.__annotations__.keys():
             raise TypeError(f"connect() got an unexpected keyword argument {name!r}")

@@ -88,7 +88,7 @@ def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSe
     if application and len(application) > APPLICATION_CHARACTERS_MAX:
         raise AddressError(
             f"application has {len(application):,} characters, at most "
-            f"{APPLICATION_CHARACTERS_MAX:,} are kept"
+            f"{APPLICATION_CHARACTERS_MAX:,} are allowed"
         )
     for name, text in (("application", application), ("takeover", takeover)):
         if text:

@@ -99,7 +99,10 @@ class TopicGoal:
             self._notes.close()
             if refused is not None:
                 raise refused from error
-            raise BrokerUnavailableError(f"{topic}: {error.args[0].str()}") from error
+            raise BrokerUnavailableError(
+                f"topic {topic} cannot be written at {bootstrap}: {error.args[0].str()}; run it "
+                "again when Kafka answers"
+            ) from error
 
     def _check_topic(self, bootstrap: str) -> None:
         found = self._producer.list_topics(self._topic, timeout=self._timeout_seconds)

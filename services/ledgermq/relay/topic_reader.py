@@ -95,12 +95,17 @@ class TopicReader:
             elif error.code() == KafkaError._PARTITION_EOF:
                 self.at_end.add(partition)
             elif error.code() in LOST:
-                raise SourceMovedError(f"partition {partition} of {self.topic}: {error.str()}")
+                raise SourceMovedError(
+                    f"partition {partition} of topic {self.topic} cannot be read on: {error.str()}"
+                )
             elif error.code() not in PASSING:
                 refused = denied(error, self.topic, "Read")
                 if refused is not None:
                     raise refused
-                raise BrokerUnavailableError(f"{self.topic}-{partition}: {error.str()}")
+                raise BrokerUnavailableError(
+                    f"partition {partition} of topic {self.topic} cannot be read: {error.str()}; "
+                    "run it again when Kafka answers"
+                )
         return found
 
     def close(self) -> None:

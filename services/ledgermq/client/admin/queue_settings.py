@@ -281,14 +281,16 @@ def _value(name: str, setting: Setting, value: Any, whole: bool) -> Any:
         return value // timedelta(milliseconds=1)
     if kind is Kind.PERCENT and not whole and isinstance(value, (int, float)):
         if not math.isfinite(value):
-            raise IllegalStateError(f"{name.removesuffix(PERCENT)} is {value}, it is {kind.value}")
+            raise IllegalStateError(
+                f"{name.removesuffix(PERCENT)} is {value}, and must be {kind.value}"
+            )
         return round(value * 100)
     expected = {Kind.FLAG: bool, Kind.CHOICE: str}.get(kind, int)
     if kind is Kind.CHOICE and isinstance(value, enum.Enum):
         value = value.value
     if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
-        raise ArgumentTypeError(f"{name} is {shown(value)}, it is given as {kind.value}")
+        raise ArgumentTypeError(f"{name} is {shown(value)}, and must be {kind.value}")
     if kind is Kind.CHOICE and value not in setting.choices:
         known = ", ".join(setting.choices)
-        raise IllegalStateError(f"{name} is {shown(value)}, it is one of {known}")
+        raise IllegalStateError(f"{name} is {shown(value)}, and must be one of {known}")
     return value

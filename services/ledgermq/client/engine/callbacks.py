@@ -55,7 +55,7 @@ class Callbacks:
         if self in getattr(_CALLING, "by", ()):
             raise IllegalStateError(
                 f"{what} cannot be called by a completion callback of the session itself, which it "
-                "would wait for: tell another thread to do it"
+                "would wait for: call it in another thread"
             )
 
     def wait(self, timeout_seconds: float) -> None:

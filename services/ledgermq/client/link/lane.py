@@ -106,7 +106,8 @@ class LaneReader:
             if refused is not None:
                 raise refused from error
             raise BrokerUnavailableError(
-                f"lane {self._topic}-{partition} does not answer: {error.args[0].str()}"
+                f"partition {partition} of topic {self._topic} cannot be read: "
+                f"{error.args[0].str()}; connect again when Kafka answers"
             ) from error
 
     def read(self, timeout_seconds: float) -> tuple[list[bytes], bool]:

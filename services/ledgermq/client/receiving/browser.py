@@ -203,10 +203,13 @@ class Browser(Closing):
         """
         if destination != self._destination:
             raise IllegalStateError(
-                f"the cursor is on {self._destination}, the consumer gets from {destination}"
+                f"the cursor is on {self._destination}, the consumer gets from {destination}: "
+                "browse that one"
             )
         if self._shown < 0:
-            raise IllegalStateError("the cursor is on no message: nothing was shown yet")
+            raise IllegalStateError(
+                "the cursor is on no message, as nothing was shown yet: browse to one first"
+            )
         return self._shown
 
     def _one(self, options: Options) -> Message | None:
