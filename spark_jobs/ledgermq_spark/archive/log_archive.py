@@ -20,6 +20,7 @@ from ledgermq_spark.log.durable_files import alone_in, plain_name, sync, write_d
 
 UNFINISHED: Final = ".unfinished"
 PROVEN: Final = "proven.json"
+PROVEN_SAYS: Final = {"at", "last", "digest", "lane_ends"}
 
 
 class ArchiveBusyError(LedgerMQError):
@@ -108,7 +109,9 @@ class LogArchive:
             return None
         try:
             found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            if not isinstance(found, dict) or not found.keys() >= PROVEN_SAYS:
+                raise ValueError("it is not as it was written")
+        except (OSError, ValueError, RecursionError) as error:
             raise ArchiveBrokenError(
                 f"{path} cannot be read: {error}; without it the next audit begins at position 0"
             ) from error

@@ -151,6 +151,15 @@ class TestTampering:
         with pytest.raises(ArchiveBrokenError, match="not as it was written; take the stretch"):
             archived_facts(copy, "QM1", spark=spark)
 
+    @pytest.mark.parametrize("text", ["", "[]", "3", '{"last": 3}', "[" * 100_000])
+    def test_a_note_of_the_last_audit_that_is_none(self, copy, text):
+        """Without it the next audit begins at the beginning: so it may be taken away."""
+        archive = LogArchive(copy, "QM1")
+        assert archive.proven() is None
+        (archive.home / "proven.json").write_text(text)
+        with pytest.raises(ArchiveBrokenError, match="without it the next audit begins at"):
+            archive.proven()
+
     def test_a_stretch_of_another_queue_manager(self, copy):
         """As where a directory was copied under another name."""
         (copy / "QM1").rename(copy / "QM2")
