@@ -22,7 +22,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final, Unpack
 
-from ledgermq.client.arguments import SECONDS_MAX, check_number
+from ledgermq.client.argument_types import typed
+from ledgermq.client.arguments import SECONDS_MAX, wrong_type
 from ledgermq.client.connection import Connection
 from ledgermq.client.link.route import Route
 from ledgermq.client.link.transport import LogReceipt
@@ -51,6 +52,7 @@ BOOTSTRAP: Final = "memory:1"
 DEADLINE_SECONDS: Final = 0.05
 
 
+@typed
 class MemoryBroker:
     """One queue manager with a log in memory; may be used from any thread.
 
@@ -68,6 +70,8 @@ class MemoryBroker:
         Raises:
             IllegalStateError: `now` has no time zone.
         """
+        if not isinstance(now, datetime):
+            raise wrong_type("now", now, "a datetime")
         if now.tzinfo is None:
             raise IllegalStateError(f"now is {now!r}, which has no time zone: give an aware time")
         self.queue_manager = queue_manager
@@ -92,7 +96,6 @@ class MemoryBroker:
         Raises:
             IllegalStateError: `seconds` is negative, or more than a deadline can be away.
         """
-        check_number("seconds", seconds)
         if not 0 <= seconds <= SECONDS_MAX:
             raise IllegalStateError(f"the clock was to move by {seconds} s, it only goes forward")
         # Outside of the lock: sessions write while they hold their own.
@@ -118,8 +121,6 @@ class MemoryBroker:
             AddressError: a setting cannot be used.
             TypeError: there is no setting of that name.
         """
-        for name in settings.keys() - ConnectionOptions.__annotations__.keys():
-            raise TypeError(f"connect() got an unexpected keyword argument {name!r}")
         address = f"kafka://{BOOTSTRAP}/{self.queue_manager}"
         connection = Connection(settings_from(address, **settings), self._route)
         self._connections.add(connection)

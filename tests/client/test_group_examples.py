@@ -312,3 +312,26 @@ def test_the_examples_survive_kill_minus_9_on_the_real_broker_kafka(name, instal
         for left in (queue, status, got):
             name_of = left.removeprefix("queue:")
             assert connection.admin.queue_status(name_of).message_count == 0
+
+
+@pytest.mark.parametrize("how", ["put", "get"])
+def test_a_group_begins_in_a_unit_of_work_of_its_own(how):
+    """What was sent before would be committed with a part of the group; it stays as it is."""
+    calls = {
+        "put": lambda one, **more: ledgermq.put_group(one, TARGET, ["a"], status=STATUS, **more),
+        "get": lambda one, **more: ledgermq.get_group(
+            one, TARGET, print, status=STATUS, timeout=0, **more
+        ),
+    }
+    with (
+        MemoryBroker().connect() as connection,
+        connection.session(transacted=True) as session,
+    ):
+        session.producer(OUT).send("before")
+        with pytest.raises(ledgermq.IllegalStateError, match="open already"):
+            calls[how](session)
+        with pytest.raises(ledgermq.ArgumentTypeError, match="messages_per_unit_of_work"):
+            calls[how](session, messages_per_unit_of_work="3")
+        session.commit()
+        assert [one.body for one in connection.browser(OUT)] == ["before"]
+        calls[how](session)

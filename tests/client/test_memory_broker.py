@@ -29,6 +29,24 @@ def test_time_does_not_go_back():
         broker.advance(-1)
     with pytest.raises(ledgermq.IllegalStateError, match="no time zone"):
         MemoryBroker(now=datetime(2026, 1, 1))  # noqa: DTZ001 - that is what is refused
+    with pytest.raises(ledgermq.ArgumentTypeError, match="now"):
+        MemoryBroker(now=5)
+
+
+@pytest.mark.parametrize(
+    ("setting", "error"),
+    [
+        ({"put_messages_max": 0}, ledgermq.AddressError),
+        ({"put_messages_max": 10_001}, ledgermq.AddressError),
+        ({"put_messages_max": "5"}, ledgermq.ArgumentTypeError),
+        ({"client_id": 5}, ledgermq.ArgumentTypeError),
+        ({"kafka": {}}, TypeError),
+    ],
+)
+def test_settings_are_refused_as_an_installation_refuses_them(setting, error):
+    """Decision 29: what is out of range, of another type, or no setting."""
+    with pytest.raises(error, match=next(iter(setting))):
+        MemoryBroker().connect(**setting)
 
 
 def test_what_a_crashed_connection_held_goes_to_others():

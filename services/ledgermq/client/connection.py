@@ -45,7 +45,6 @@ from ledgermq.errors import (
     WorkerUnavailableError,
 )
 from ledgermq.errors.shown import shown
-from ledgermq.protocol.limits import PUT_MESSAGES_MAX
 from ledgermq.protocol.operations import Close, Open
 from ledgermq.wire.framing.codec import encode_operation
 from ledgermq.wire.framing.headers import operation_headers, with_identity
@@ -443,12 +442,7 @@ def connect(
         InvalidClientIDError: another connection has the client id.
         WorkerUnavailableError: no worker of the queue manager answers within the time-out.
     """
-    checked = settings_from(address, **settings)
-    if not 1 <= checked.put_messages_max <= PUT_MESSAGES_MAX:
-        raise IllegalStateError(
-            f"put_messages_max is {checked.put_messages_max}, must be 1 to {PUT_MESSAGES_MAX:,}"
-        )
-    return Connection(checked)
+    return Connection(settings_from(address, **settings))
 
 
 def _mark_forked() -> None:

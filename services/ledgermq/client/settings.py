@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, Final, Unpack
 
@@ -12,7 +11,9 @@ from ledgermq.client.arguments import SECONDS_MAX, check_number
 from ledgermq.client.options import USUAL, ConnectOptions
 from ledgermq.errors import IllegalStateError, InvalidClientIDError
 from ledgermq.errors.shown import shown
+from ledgermq.errors.warnings import give_warning
 from ledgermq.protocol.limits import (
+    PUT_MESSAGES_MAX,
     REDELIVERY_LIMIT_MAX,
     SUSPECT_TIMEOUT_MS_MAX,
     SUSPECT_TIMEOUT_MS_MIN,
@@ -82,9 +83,12 @@ def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSe
     client_id, takeover = given.get("client_id"), given.get("takeover")
     application = given.get("application")
     if client_id and not is_name(client_id):
-        raise InvalidClientIDError(
-            f"{shown(client_id)} is no client id: 1 to 128 characters of A-Z a-z 0-9 . _ / % -"
+        error = InvalidClientIDError(
+            f"{shown(client_id)} is no client id: 1 to 128 characters of A-Z a-z 0-9 . _ / % -",
+            code=AddressError.code,
         )
+        error.retryable = False  # as that of a client id in use is
+        raise error
     if application and len(application) > APPLICATION_CHARACTERS_MAX:
         raise AddressError(
             f"application has {len(application):,} characters, at most "
@@ -115,6 +119,7 @@ def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSe
     )
     _check_times(settings)
     for name, lowest, highest in (
+        ("put_messages_max", 1, PUT_MESSAGES_MAX),
         ("redelivery_delay_ms", 0, TIMING_MS_MAX),
         ("redelivery_limit", -1, REDELIVERY_LIMIT_MAX),
     ):
@@ -122,11 +127,11 @@ def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSe
         if not is_whole(value, lowest, highest):
             raise AddressError(f"{name} is {value!r}, must be {lowest} to {highest}")
     if settings.allow_pickle:
-        warnings.warn(
-            "allow_pickle: reading an object message that is a pickle runs code that its sender "
-            "chose; use it only where you trust every sender",
-            PickleWarning,
-            stacklevel=3,
+        give_warning(
+            PickleWarning(
+                "allow_pickle: reading an object message that is a pickle runs code that its "
+                "sender chose; use it only where you trust every sender"
+            )
         )
     return settings
 

@@ -47,7 +47,7 @@ class InconsistentUnitOfWorkWarning(LedgerMQWarning):
     code = "unit-of-work-inconsistent"
 
 
-def give_warning(warning: LedgerMQWarning) -> None:
+def give_warning(warning: UserWarning) -> None:
     """Gives a warning, for the first line on the stack that is not of this package."""
     frame: FrameType | None = sys._getframe(1)
     level = 2

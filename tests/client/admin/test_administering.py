@@ -269,12 +269,14 @@ def test_settings_that_were_not_given_are_those_of_the_documentation():
         ({"timeout": 0}, AddressError),
         ({"takeover": "t"}, AddressError),
         ({"client_id": "a b"}, ledgermq.InvalidClientIDError),
+        ({"put_messages_max": 0}, AddressError),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused(told, error):
     """Before anything is connected."""
-    with pytest.raises(error):
+    with pytest.raises(error) as caught:
         settings_from("kafka://h:1", **(GIVEN | told))
+    assert (caught.value.code, caught.value.retryable) == ("setting-invalid", False)
 
 
 def test_the_warning_about_pickles_points_at_whoever_connects():
@@ -282,6 +284,12 @@ def test_the_warning_about_pickles_points_at_whoever_connects():
     with pytest.warns(PickleWarning, match="runs code that its sender chose") as caught:
         connection = MemoryBroker().connect(allow_pickle=True)
     connection.close()
+    assert [one.filename for one in caught] == [__file__]
+    with (
+        pytest.warns(PickleWarning) as caught,
+        pytest.raises(ledgermq.LedgerMQError),
+    ):
+        ledgermq.connect("kafka://127.0.0.1:1/QM1", allow_pickle=True, timeout=0.1)
     assert [one.filename for one in caught] == [__file__]
 
 

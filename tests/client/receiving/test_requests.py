@@ -110,3 +110,7 @@ def test_what_is_not_temporary_is_not_deleted_as_such(connection, queue):
     """A queue goes by administration."""
     with connection.session() as session, pytest.raises(ledgermq.IllegalStateError):
         session.delete_temporary(queue)
+    with connection.session() as session:
+        for text in ("nowhere", "other:temporary/x"):
+            with pytest.raises(ledgermq.InvalidDestinationError):
+                session.delete_temporary(text)

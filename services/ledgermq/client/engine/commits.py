@@ -108,7 +108,7 @@ class Commits:
         self.check_transacted_locked("transaction")
         if self.unit.puts or self._settling.handed:
             raise IllegalStateError(
-                "a unit of work is open already: commit or roll back before transaction()"
+                "a unit of work is open already: commit or roll back before another one begins"
             )
 
     def commit(self, timeout: float | None) -> Steps[CommitReceipt]:

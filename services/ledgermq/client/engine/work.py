@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledgermq.client.arguments import check_seconds
-from ledgermq.client.destinations import is_topic
+from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.engine.commits import Commits
 from ledgermq.client.engine.engine import Engine
@@ -172,7 +172,7 @@ class Work:
 
     def delete_temporary(self, destination: str) -> Steps[None]:
         """See `ledgermq.Session.delete_temporary`."""
-        kind, _, name = destination.partition(":")
+        kind, _, name = checked_destination(destination).partition(":")
         if not name.startswith("temporary/"):
             raise IllegalStateError(f"{shown(destination)} is no temporary destination")
         operation = DeleteTopic if is_topic(destination) else DeleteQueue

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
+from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.messages.message import Message
 from ledgermq.client.messages.message_kinds import Sendable
@@ -34,6 +35,7 @@ class _Status(NamedTuple):
     group_sequence: int
 
 
+@typed
 def put_group(
     session: Session,
     destination: str,
@@ -99,6 +101,7 @@ def _numbered(bodies: Iterable[Sendable], done: int) -> Iterator[tuple[int, Send
     yield number, held.pop(), True
 
 
+@typed
 def get_group(
     session: Session,
     source: str,
@@ -183,6 +186,8 @@ def _check(session: Session, messages_per_unit_of_work: int) -> None:
             "a group across several units of work needs a transacted session: "
             "connection.session(transacted=True)"
         )
+    with session._engine.lock:
+        session._work.commits.check_no_unit_locked()
     if messages_per_unit_of_work < 1:
         raise IllegalStateError(
             f"messages_per_unit_of_work is {messages_per_unit_of_work}, must be at least 1"
