@@ -56,12 +56,14 @@ DEADLINE_SECONDS: Final = 0.05
 class MemoryBroker:
     """One queue manager with a log in memory; may be used from any thread.
 
+    Time passes only by `advance` and `crash`: what waits for a delay or an expiry waits for them.
+
     Attributes:
         queue_manager: Its name.
     """
 
     def __init__(self, queue_manager: str = "QM1", *, now: datetime = START) -> None:
-        """Begin with an empty log.
+        """Begins with an empty log.
 
         Args:
             queue_manager: Its name.
@@ -69,6 +71,7 @@ class MemoryBroker:
 
         Raises:
             IllegalStateError: `now` has no time zone.
+            ArgumentTypeError: `now` is no datetime.
         """
         if not isinstance(now, datetime):
             raise wrong_type("now", now, "a datetime")
@@ -113,12 +116,15 @@ class MemoryBroker:
                     connection._heartbeats.report_handed_over()
 
     def connect(self, **settings: Unpack[ConnectionOptions]) -> Connection:
-        """A connection, as `ledgermq.connect` gives one; the settings are the same.
+        """A connection, as `ledgermq.connect` gives one.
 
-        What waits for a quota waits by this clock: until another thread makes room or moves it.
+        The settings are the same, save those that say where Kafka is. Time-outs of calls are by the
+        clock of the machine. What waits for a quota waits by this clock: until another thread makes
+        room or moves it.
 
         Raises:
-            AddressError: a setting cannot be used.
+            AddressError: a setting, or the queue manager's name, cannot be used.
+            InvalidClientIDError: another connection has the client id, or it is none.
             TypeError: there is no setting of that name.
         """
         address = f"kafka://{BOOTSTRAP}/{self.queue_manager}"
@@ -130,7 +136,8 @@ class MemoryBroker:
         """Lets a connection die as its process would: its sessions end, their work goes back.
 
         The clock moves by the connection's suspect time-out, as it would for a queue manager that
-        waits for a sign of life. Calls on the connection raise ConnectionClosedError from now on.
+        waits for a sign of life. Calls on the connection raise ConnectionClosedError from now on. A
+        second time it does nothing.
         """
         connection._stop(0.0)
         with self._lock:

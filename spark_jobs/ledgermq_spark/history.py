@@ -57,7 +57,7 @@ class History:
         return self.table("outcomes")
 
     def messages(self) -> DataFrame:
-        """`messages`: each stay of a message in a queue, topic or subscription, to its end."""
+        """`messages`: one row for each message in each queue, topic or subscription it was in."""
         return self.table("messages")
 
     def deliveries(self) -> DataFrame:
@@ -65,7 +65,7 @@ class History:
         return self.table("deliveries")
 
     def units_of_work(self) -> DataFrame:
-        """`units_of_work`: puts and gets that took effect, or were undone, together."""
+        """`units_of_work`: one row for each, with its puts and gets, committed or undone."""
         return self.table("units_of_work")
 
     def sessions(self) -> DataFrame:
@@ -85,7 +85,12 @@ class History:
         return self.table("queue_depth")
 
     def lives(self, chosen: Column, most: int = LIVES_DEFAULT) -> list[Life]:
-        """The lives of the messages that `tables.life.meant` chooses, the first that were put."""
+        """What happened to each of some messages, step by step; of many, the first that were put.
+
+        Args:
+            chosen: Which, as a condition of `ledgermq_spark.tables.life.meant`.
+            most: How many at most.
+        """
         return lives_of(self._facts, self._queue_manager, chosen, most)
 
 

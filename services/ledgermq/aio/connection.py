@@ -91,7 +91,11 @@ class Connection(Closing):
     async def browse(
         self, destination: str, **options: Unpack[BrowserOptions]
     ) -> AsyncIterator[Message]:
-        """Looks at the messages available in a queue without getting them."""
+        """Looks at the messages available in a queue without getting them (SES-40).
+
+        All are read before the first is yielded. Takes and raises what `ledgermq.Session.browser`
+        does.
+        """
         found = await asyncio.to_thread(self._connection.browser, destination, **options)
         async for message in Browser(found):
             yield message

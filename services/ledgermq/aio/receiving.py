@@ -42,7 +42,10 @@ class Browser(Closing):
         return self._browser.cursor_on(destination)
 
     async def __aiter__(self) -> AsyncIterator[ThreadedMessage]:
-        """The messages from the front; none of them can be acknowledged."""
+        """The messages from the front; none of them can be acknowledged.
+
+        All are read before the first is yielded.
+        """
         for message in await asyncio.to_thread(list, self._browser):
             assert self.destination, "there while it is open, else it raises"
             yield message
@@ -77,7 +80,11 @@ class Message(ThreadedMessage):
 
 @typed
 class Consumer(Closing):
-    """Made by `session.consumer(...)`; iterate over it with `async for`."""
+    """Made by `session.consumer(...)`; iterate over it with `async for`.
+
+    Its calls take, do and raise what those of `ledgermq.Consumer` do; there are no listeners,
+    `receive_many` and `until_idle`.
+    """
 
     def __init__(self, getter: Getter[Message], taking: Taking) -> None:
         self._shared = getter
@@ -141,7 +148,7 @@ class Requestor(Closing):
     async def request(
         self, body: Sendable, *, timeout: float | None = None, **fields: Any
     ) -> Message | None:
-        """Sends a request and waits for its reply; None after `timeout` seconds without one."""
+        """Sends a request and waits for its reply; see `ledgermq.Requestor.request`."""
         check_seconds("timeout", timeout)
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout

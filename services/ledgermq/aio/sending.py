@@ -49,6 +49,8 @@ class GroupSender:
 class Producer:
     """Made by `session.producer(...)`; its calls take, do and raise what those of `ledgermq` do.
 
+    `send` has no `confirm`, and there are no `send_async` and `flush`.
+
     Messages in logical order are sent one after the other: await each before the next. When a
     coroutine is cancelled, what it was sending may be sent all the same, or some of its segments.
     """

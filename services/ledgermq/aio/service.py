@@ -132,9 +132,10 @@ class Service:
 
     What a function returned from is acknowledged. What it raised an exception for goes back, with
     its delivery count raised, and is delivered again after a delay; how often at most, and where it
-    goes then, the queue says (`redelivery_limit`, `error_destination`). With `transacted=True` the
-    function is given its session too, `bill(message, session)`: what it sends there is committed
-    with the message, or rolled back with it. A function that is no coroutine runs in a thread.
+    goes then, the queue says (`redelivery_limit`, `error_destination`). With `transacted=True` a
+    coroutine function is given its session too, `bill(message, session)`: what it sends there is
+    committed with the message, or rolled back with it. Any other function is given the message
+    alone, in a thread.
 
     Where worker or broker are away, or a session was lost, it is tried again after a pause that
     grows from 0.5 to 30 s; any other error of LedgerMQ ends the service.
@@ -155,10 +156,11 @@ class Service:
             stop_timeout_seconds: How long functions may go on once the service is to stop; then
                 they are cancelled, and their messages go back. A function in a thread is left to
                 itself then, and ends with the process.
-            settings: Those of `connect`.
+            settings: Those of `connect`, which checks them when the service connects.
 
         Raises:
-            ArgumentTypeError, IllegalStateError: address or time-out is none.
+            ArgumentTypeError: address or time-out is of another type.
+            IllegalStateError: the time-out is out of range.
         """
         if not isinstance(address, str) and not callable(address):
             raise wrong_type("address", address, "text, or what opens a connection")

@@ -31,7 +31,9 @@ class Session(OfSession, Closing):
     """Made by `connection.session(...)`; of one event loop.
 
     Several coroutines may wait in it, such as one that receives and one that sends. What was sent
-    or got by all of them is one unit of work.
+    or got by all of them is one unit of work. Its calls take, do and raise what those of
+    `ledgermq.Session` do; there are no `commit_async` and `flush`. Used in another event loop than
+    that of its connection they raise IllegalStateError.
     """
 
     def __init__(self, work: Work, waker: Waker) -> None:

@@ -58,7 +58,11 @@ _ALIVE: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 @typed
 class Connection(ClosingInAnyCase):
-    """Made by `connect`; closes itself and its sessions at the end of a `with` block."""
+    """Made by `connect`; closes itself and its sessions at the end of a `with` block.
+
+    Any number of threads may use it, with a session for each. In the child of a fork every call
+    raises IllegalStateError: connect again there.
+    """
 
     def __init__(
         self,
@@ -117,7 +121,11 @@ class Connection(ClosingInAnyCase):
 
     @property
     def admin(self) -> Admin:
-        """Administration of the queue manager."""
+        """Administration of the queue manager.
+
+        Raises:
+            ConnectionClosedError: the connection is closed, or cannot go on.
+        """
         self._check_usable()
         return self._admin
 
@@ -135,18 +143,24 @@ class Connection(ClosingInAnyCase):
         unit_of_work_time_limit_ms: int = 0,
         unit_of_work_idle_limit_ms: int = 0,
     ) -> Session:
-        """Opens a session; `transacted=True` is `ack=AckMode.TRANSACTED`.
+        """Opens a session, for one thread at a time (SES-01).
 
-        What goes back is delivered again `redelivery_delay_ms` later, where consumer or
-        destination do not say otherwise; None: as the connection has it (INF-09).
-        A unit of work that is open for longer than `unit_of_work_time_limit_ms`, or without a put
-        or get for longer than `unit_of_work_idle_limit_ms`, is rolled back: send, receive and
-        commit raise TransactionRolledBackError until `rollback()`, or once by commit; 0: no limit
-        but the queue manager's. The shorter one holds.
+        A unit of work that breaks a time limit is rolled back: send and receive raise
+        TransactionRolledBackError until `rollback()`, commit raises it once.
+
+        Args:
+            ack: How the session settles what it gets, also as text: "CLIENT"; see `AckMode`.
+            transacted: True is `ack=AckMode.TRANSACTED`, whatever `ack` says (SES-09).
+            redelivery_delay_ms: How long what goes back waits before it is delivered again, where
+                consumer or destination do not say; None: as the connection has it (INF-09).
+            unit_of_work_time_limit_ms: How long a unit of work may be open. 0: no limit but the
+                queue manager's; of the two the shorter one holds.
+            unit_of_work_idle_limit_ms: How long it may be open without a put or get; 0 likewise.
 
         Raises:
             WorkerUnavailableError: no worker answered within the time-out.
-            IllegalStateError: the connection is closed, or the mode, the delay or a limit is none.
+            ConnectionClosedError: the connection is closed, or cannot go on.
+            IllegalStateError: `ack` is no mode, or the delay or a limit is out of range.
         """
         work = self.open_work(
             ack,
@@ -184,7 +198,11 @@ class Connection(ClosingInAnyCase):
         return work
 
     def browser(self, destination: str, **options: Unpack[BrowserOptions]) -> Browser:
-        """Looks at the available messages of a queue without getting them; as `Session.browser`."""
+        """Looks at the available messages of a queue without getting them (SES-40).
+
+        Takes and raises what `Session.browser` does, but belongs to no session: it works until it
+        or the connection is closed, and then raises ConnectionClosedError.
+        """
         return self._browser(destination, **options)
 
     def _browser(
@@ -331,11 +349,15 @@ class Connection(ClosingInAnyCase):
     def close(self, *, timeout: float | None = None) -> None:
         """Closes its sessions, then itself; closing twice does nothing. From any thread.
 
+        Args:
+            timeout: Seconds for all of it together; None: the connection's time-out.
+
         Raises:
             OutcomeUnknownError: a session's end was not confirmed within the time-out; it ends by
                 itself when the queue manager hears no more of it.
             LedgerMQError: the first error of closing a session.
-            IllegalStateError: called by a listener or a completion callback of its own.
+            IllegalStateError: called by a listener or a completion callback of its own (SES-19,
+                SES-22); nothing was closed.
         """
         check_seconds("timeout", timeout)
         if self._forked or self._closed:
@@ -408,19 +430,20 @@ def connect(
         takeover: A secret of this client. Started again with the same one, it ends a connection
             that still has its client id; without, it is refused until that one has ended.
         application: A name of your own for logs of the broker.
-        timeout: How many seconds a call waits for its outcome unless it says otherwise.
-        suspect_timeout_seconds: After how much silence (1 to 45 s) the queue manager suspects this
-            connection, and how long its sessions then have to show themselves before they end and
-            what they hold goes to others.
-        send_timeout_seconds: How long a send may wait for room where a quota is used up, before it
-            fails with QuotaExceededError (INF-03, INF-20); at most up to a second before the call's
-            own time-out. 0: it fails at once.
-        topic_prefix: First part of the log topics' names; `ledgermq` unless told otherwise.
+        timeout: How many seconds (30) connecting may take, and a call waits for its outcome unless
+            it says otherwise.
+        suspect_timeout_seconds: After how much silence (15 s; 1 to 45) the queue manager suspects
+            this connection, and how long its sessions then have to show themselves before they end
+            and what they hold goes to others.
+        send_timeout_seconds: How long (10 s) a send may wait for room where a quota is used up,
+            before it fails with QuotaExceededError (INF-03, INF-20); at most up to a second before
+            the call's own time-out. 0: it fails at once.
+        topic_prefix: First part of the log topics' names; None: `ledgermq`.
         schema_registry: Address of a Confluent-compatible schema registry,
             `http[s]://[USER:PASSWORD@]HOST:PORT[/PATH]`: what is written is framed for the tools of
             Kafka. None: LEDGERMQ_SCHEMA_REGISTRY of the environment; empty: none.
-        put_messages_max: Up to how many messages one operation gathers in transacted and
-            asynchronous sends.
+        put_messages_max: Up to how many messages (250; 1 to 10,000) one operation gathers in
+            transacted and asynchronous sends.
         allow_pickle: Reads object messages that were sent as pickles. Reading one runs code that
             its sender chose: for queues whose every sender is trusted. Warns (PickleWarning).
         redelivery_delay_ms: How long what its sessions roll back or recover waits before it is
@@ -439,7 +462,8 @@ def connect(
         LogError: the log topics are missing or not as they should be.
         QueueManagerNotFoundError: the registry has no queue manager of this name.
         SchemaRegistryError: a schema registry was named and does not answer, or refuses a schema.
-        InvalidClientIDError: another connection has the client id.
+        InvalidClientIDError: another connection has the client id; or the text is none, and then
+            the error is not `retryable`.
         WorkerUnavailableError: no worker of the queue manager answers within the time-out.
     """
     return Connection(settings_from(address, **settings))

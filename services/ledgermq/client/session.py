@@ -30,7 +30,14 @@ LOGGER = logging.getLogger("ledgermq.client")
 
 @typed
 class Session(OfSession, ClosingInAnyCase):
-    """Made by `connection.session(...)`; closes itself at the end of a `with` block."""
+    """Made by `connection.session(...)`; closes itself at the end of a `with` block.
+
+    It is for one thread at a time (SES-01), of which only `close` is free; with a message listener
+    it belongs to the thread of its listeners (SES-02). A call while another thread is inside raises
+    IllegalStateError, and so does any call or property but `close` and `is_closed` once it is
+    closed (SES-25). Once the queue manager has ended it, calls raise SessionLostError. Where an
+    operation was refused that nobody waited for, the next call raises that error.
+    """
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -39,16 +46,24 @@ class Session(OfSession, ClosingInAnyCase):
     # -- what it makes -----------------------------------------------------------------------------
 
     def producer(self, destination: str | None, **options: Unpack[ProducerOptions]) -> Producer:
-        """A sender to one destination; with None, each send names its own.
+        """A sender to one destination; writes nothing by itself.
 
-        The rest holds for messages that do not say otherwise: priority 0 to 9, delivery mode,
-        seconds until a message expires and before which it is not delivered (0: none).
-        `redelivery_limit` is how often they are redelivered at most, where the destination does
-        not say (INF-16); -1: no limit, None: as the connection has it.
+        The options hold for messages that do not say otherwise. Those of them that are out of range
+        are refused by the send.
+
+        Args:
+            destination: As `queue:NAME` or `topic:NAME`; None: each send names its own (SES-34).
+            priority: 0 (lowest) to 9.
+            persistent: Delivery mode, which is carried; both modes are as durable.
+            time_to_live: Seconds from the send until a message expires; 0: never (SES-66).
+            delivery_delay: Seconds from the send before which it is not delivered (INF-01); 0:
+                none.
+            redelivery_limit: How often its messages are redelivered at most, where the destination
+                does not say (INF-16); -1: no limit, None: as the connection has it.
 
         Raises:
             InvalidDestinationError: the text is no destination.
-            IllegalStateError: the limit is out of range.
+            IllegalStateError: the redelivery limit is out of range.
         """
         return Producer(self._work, destination, **options)
 
@@ -59,7 +74,8 @@ class Session(OfSession, ClosingInAnyCase):
             destination: A queue, or a topic, of which it gets what is published from now on.
             selector: Which messages it gets, as `region = 'EU' AND amount > 100`; None or blank:
                 all (SES-36).
-            no_local: Topics: not what its own connection, or one of its client id, publishes.
+            no_local: Topics: not what its own connection, or one of its client id, publishes
+                (SES-37, SES-53).
             subscription: Topics, with durable or shared: its name. The same one, topic, selector
                 and no_local join what stands; other ones make it anew if nobody uses it, and what
                 it held is gone (SES-50, SES-51, SES-57, SES-58).
@@ -68,8 +84,9 @@ class Session(OfSession, ClosingInAnyCase):
             shared: Its consumers share the messages, each goes to one of them (SES-42, SES-56).
             prefetch: Up to how many messages (200) are on their way or waiting here, which other
                 consumers cannot have. 1: the next one is asked for when `receive` is called. 0:
-                and no longer once that ran out of time, so that consumers get messages strictly in
-                the order of their calls; every time-out then costs an operation.
+                that request is withdrawn when the call runs out of time, so that consumers get
+                messages strictly in the order of their calls; every time-out then costs an
+                operation. None: 200.
             order: `Order.LOGICAL` brings groups together, each in its order (GRP-03, GRP-06).
             all_messages_available: Nothing of a group before all of it is there (GRP-20).
             all_segments_available: Nothing of a message in segments before all of it is there.
@@ -79,15 +96,22 @@ class Session(OfSession, ClosingInAnyCase):
                 where the destination does not say; None: as the session has it (INF-09).
 
         Raises:
-            QueueNotFoundError: there is no such queue and queues are not created on first use.
-            InvalidDestinationError: no destination, or a temporary one, ended or of another.
+            QueueNotFoundError, TopicNotFoundError: there is no such destination, and none is
+                created on first use.
+            InvalidDestinationError: the text is no destination, a queue was given a subscription,
+                or a temporary destination has ended or is another connection's (SES-39).
             InvalidSelectorError: the selector cannot be read; the text says where.
             SubscriptionInUseError: it is for one consumer at a time and has one, or would have to
                 be made anew (SES-44, SES-49, SES-52, SES-59).
-            IllegalStateError: a durable unshared subscription without a client id (SES-45), or a
-                delay out of range.
+            SubscriptionDiffersError: a durable one of this name is shared and this is not, or the
+                other way round (SES-60).
+            InvalidSubscriptionError: a name without `durable` or `shared`, one of them without a
+                name, or a name that is none.
+            ClientIDMissingError: a durable unshared one without a client id (SES-45).
+            IllegalStateError: prefetch or delay is out of range.
             GetOptionsError: options for a topic or out of range, or a logical order that an
                 INDIVIDUAL session cannot keep.
+            OutcomeUnknownError: no outcome within the time-out.
         """
         return Consumer(self._work, destination, **options)
 
@@ -112,6 +136,8 @@ class Session(OfSession, ClosingInAnyCase):
     def unsubscribe(self, subscription: str) -> None:
         """Ends a durable subscription of the connection's client id, with what it holds (SES-62).
 
+        A connection without a client id ends one that was made without (SES-55).
+
         Raises:
             SubscriptionInUseError: it has a consumer, or messages that are not settled (SES-63).
             InvalidDestinationError: there is none of that name (SES-64).
@@ -119,22 +145,31 @@ class Session(OfSession, ClosingInAnyCase):
         self._engine.run(self._work.unsubscribe(subscription))
 
     def temporary_queue(self) -> str:
-        """Makes a queue that lives as long as the connection (SES-39); its destination.
+        """Makes a queue that lives as long as the connection (SES-39).
 
         Everybody may send to it, only this connection's consumers get from it.
+
+        Returns:
+            Its destination, `queue:temporary/...`.
         """
         return self._engine.run(self._work.temporary_queue())
 
     def temporary_topic(self) -> str:
-        """Makes a topic that lives as long as the connection (SES-39); its destination."""
+        """Makes a topic that lives as long as the connection (SES-39).
+
+        Returns:
+            Its destination, `topic:temporary/...`.
+        """
         return self._engine.run(self._work.temporary_topic())
 
     def delete_temporary(self, destination: str) -> None:
-        """Ends a temporary destination before its connection ends, with what it holds.
+        """Ends a temporary destination before its connection ends, with what it holds (SES-39).
 
         Raises:
             DestinationInUseError: it has consumers, or work in flight.
-            InvalidDestinationError: it is another connection's, or none.
+            InvalidDestinationError: it is another connection's or not there, or the text is no
+                destination.
+            IllegalStateError: the destination is not a temporary one.
         """
         self._engine.run(self._work.delete_temporary(destination))
 
@@ -150,13 +185,16 @@ class Session(OfSession, ClosingInAnyCase):
         return Requestor(producer, self.consumer(reply_to), self._work)
 
     def reply(self, request: Message, body: Sendable, **fields: Any) -> SendReceipt:
-        """Answers a request: to its `reply_to`, with its message id as correlation id.
+        """Answers a request, at its `reply_to`.
 
-        Takes what `Producer.send` takes beside.
+        The reply has the request's correlation id, or if it has none its message id, as its
+        correlation id. `fields` are options of `Producer.send`. In a transacted session the reply
+        is sent with the commit.
 
         Raises:
             IllegalStateError: the request has no `reply_to`.
             InvalidDestinationError: the asker is gone, and its temporary queue with it.
+            LedgerMQError: what `Producer.send` raises.
         """
         return self.producer(answer_to(request, fields)).send(body, **fields)
 
@@ -165,25 +203,34 @@ class Session(OfSession, ClosingInAnyCase):
     def acknowledge(
         self, *, timeout: float | None = None, wait: bool = True, turn_timeout: float = 0.0
     ) -> None:
-        """Acknowledges everything that the session has handed over (CLIENT, INDIVIDUAL).
+        """Acknowledges everything that the session has handed over (CLIENT, INDIVIDUAL; SES-06).
 
-        While the FIFO mode PROTECTED of a queue refuses it, it is asked again for `turn_timeout`
-        seconds, if it is waited for at all. In a transacted session it does nothing: what was
-        handed over there is settled by commit.
+        In the other modes it does nothing: there the library settles, or commit does.
+
+        Args:
+            timeout: Seconds to wait for its outcome; None: the connection's time-out.
+            wait: False: it is written at once, and a failure is raised by the session's next call.
+            turn_timeout: For how many seconds it is asked again while the FIFO mode PROTECTED of a
+                queue refuses it, because an older message is not settled (DB-22).
 
         Raises:
-            OutOfTurnError: a message received before is not settled; nothing changed.
-            IllegalStateError: the session is closed.
+            OutOfTurnError: it still is refused; nothing changed.
+            DeliveryUnknownError: administration took messages away; the others can still be
+                acknowledged.
             OutcomeUnknownError: no outcome within the time-out.
         """
         steps = self._work.acknowledge(timeout=timeout, turn_timeout=turn_timeout, wait=wait)
         self._engine.run(steps)
 
     def recover(self, *, timeout: float | None = None) -> None:
-        """Returns everything unacknowledged; delivery begins again with the oldest.
+        """Returns everything unacknowledged; delivery begins again with the oldest (SES-28).
+
+        What was handed over comes back with its delivery count raised, after a redelivery delay if
+        there is one (INF-13); what was only prefetched comes back as if it had not been delivered.
+        `timeout` is in seconds; None: the connection's time-out.
 
         Raises:
-            IllegalStateError: the session is transacted or closed.
+            IllegalStateError: the session is transacted (SES-31) or closed.
             OutcomeUnknownError: no outcome within the time-out.
         """
         self._engine.run(self._work.recover(timeout=timeout))
@@ -191,12 +238,15 @@ class Session(OfSession, ClosingInAnyCase):
     # -- units of work -----------------------------------------------------------------------------
 
     def commit(self, *, timeout: float | None = None, turn_timeout: float = 0.0) -> CommitReceipt:
-        """Puts everything sent and consumes everything handed over since the last commit, as one.
+        """Puts what was sent, consumes what was handed over since the last commit, as one (SES-12).
+
+        What was sent gets its sequence numbers now (SEQ-04). Waits for the completion callbacks
+        that are due (SES-18).
 
         Args:
-            timeout: Seconds to wait for its outcome; None: as the connection says.
+            timeout: Seconds to wait for its outcome; None: the connection's time-out.
             turn_timeout: For how many seconds it is asked again while the FIFO mode PROTECTED of a
-                queue refuses it, because an older message is not settled.
+                queue refuses it, because an older message is not settled (DB-22).
 
         Raises:
             OutOfTurnError: it still is refused; the unit of work is as it was, so commit again, or
@@ -205,9 +255,16 @@ class Session(OfSession, ClosingInAnyCase):
                 with those before it; commit again without it, or roll back (DB-09). Or more was
                 got than one commit can name: roll back.
             TransactionRolledBackError: it could not be done, and all of it was undone; or the
-                session was lost, or ended by administration (SES-20).
+                session was lost, or ended by administration (SES-20). What `send` raises in other
+                sessions, such as QuotaExceededError, is its `__cause__`.
+            DuplicatePutError: a deduplication id was put before; all of it was undone.
+            TransactionError: an earlier `commit_async` failed; roll back.
             TransactionInDoubtError: no outcome within the time-out; see its `resolve`.
-            IllegalStateError: the session is not transacted, or closed.
+            IllegalStateError: the session is not transacted (SES-17), or closed, or a completion
+                callback of its own calls (SES-19).
+
+        Warns:
+            InconsistentUnitOfWorkWarning: others of a group were put outside of one (GRP-43).
         """
         self._engine.callbacks.refuse("commit")
         check_seconds("timeout", timeout)
@@ -219,21 +276,28 @@ class Session(OfSession, ClosingInAnyCase):
     def commit_async(self) -> ReceiptFuture[CommitReceipt]:
         """Writes a commit and returns at once; commits take effect in the order written.
 
-        When one fails, those after it fail too, and the session must be rolled back: the
-        futures raise TransactionError until then.
+        Its future has the receipt, or raises what `commit` raises, save that the unit of work is
+        not undone by itself: after a failure the session must be rolled back. Until then `commit`
+        and `commit_async` raise TransactionError, `receive` raises IllegalStateError.
+
+        Raises:
+            TransactionError: an earlier one failed; roll back.
+            TransactionRolledBackError: the session was lost.
+            IllegalStateError: the session is not transacted (SES-17), or closed.
         """
         commitment = self._engine.run(self._work.commits.begin())
         return ReceiptFuture(commitment.eventual, commitment.get, self._engine.callbacks)
 
     def rollback(self, *, timeout: float | None = None) -> None:
-        """Undoes everything sent and everything got since the last commit.
+        """Undoes everything sent and everything got since the last commit (SES-13).
 
-        What was handed over goes back to its place with its delivery count raised; what was
-        prefetched goes back as if it had never been delivered. A commit that is still under way is
-        waited for first.
+        What was handed over goes back to its place with its delivery count raised (INF-08); what
+        was prefetched goes back as if it had never been delivered. A commit that is still under way
+        is waited for first. `timeout` is in seconds, for each wait; None: the connection's.
 
         Raises:
-            IllegalStateError: the session is not transacted, or closed.
+            IllegalStateError: the session is not transacted (SES-17), or closed, or a completion
+                callback of its own calls (SES-19).
             OutcomeUnknownError: no outcome within the time-out.
         """
         self._engine.callbacks.refuse("rollback")
@@ -242,10 +306,15 @@ class Session(OfSession, ClosingInAnyCase):
 
     @contextlib.contextmanager
     def transaction(self, *, turn_timeout: float = 0.0) -> Iterator[Session]:
-        """A unit of work as a block: commits at its end, rolls back when it raises.
+        """A unit of work as a block: commits at its end, rolls back when it raises (SES-11).
 
         A commit that is out of turn for longer than `turn_timeout` seconds is rolled back too, as
         is one that lacks a put which was too large.
+
+        Raises:
+            IllegalStateError: the session is not transacted, or something was sent or handed over
+                in its unit of work already.
+            LedgerMQError: what `commit` raises.
         """
         check_seconds("turn_timeout", turn_timeout)
         with self._engine.lock:
@@ -273,6 +342,9 @@ class Session(OfSession, ClosingInAnyCase):
     def flush(self, *, timeout: float | None = None) -> None:
         """Waits until everything sent so far has its outcome; commits nothing.
 
+        In a transacted session what was sent is pending for others to see then (INF-02). `timeout`
+        is in seconds, for each outcome; None: the connection's.
+
         Raises:
             OutcomeUnknownError: no outcome within the time-out.
             LedgerMQError: puts of the unit of work were refused, and are no part of it; commit the
@@ -283,15 +355,16 @@ class Session(OfSession, ClosingInAnyCase):
     def close(self, *, timeout: float | None = None) -> None:
         """Ends the session: what was sent asynchronously arrives, an open unit of work is undone.
 
-        What was handed over and not settled goes back. Closing twice does nothing. May be called
-        from any thread.
-
-        Waits for a message listener that is being called.
+        What was handed over and not settled goes back (SES-24). Closing twice does nothing
+        (SES-26). May be called from any thread; a `receive` that waits then returns None. It waits
+        for a listener that is being called (SES-21), and for each outcome up to `timeout` seconds;
+        None: the connection's time-out.
 
         Raises:
             OutcomeUnknownError: no outcome within the time-out.
             SessionLostError: AUTO: the session was lost before its last acknowledgements counted.
-            IllegalStateError: called by one of its own listeners or completion callbacks.
+            IllegalStateError: called by one of its own listeners or completion callbacks (SES-19,
+                SES-22).
         """
         self._work.end(timeout)
 

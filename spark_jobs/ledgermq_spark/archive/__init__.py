@@ -1,1 +1,1 @@
-"""The archive of a log: its records, what the fold told of them, and states to go on from."""
+"""The archive of a log: its records, the outcomes and moves folded from them, and states."""

@@ -1,1 +1,1 @@
-"""The audit: what is compared, which differences are told, and the report."""
+"""The audit: compares log, outcomes, rebuilt and live state, and reports what disagrees."""

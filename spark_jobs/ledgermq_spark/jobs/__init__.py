@@ -1,1 +1,1 @@
-"""Jobs to run by hand or by `spark-submit`: rebuild, tables, audit."""
+"""Jobs of Spark for `python -m` or `spark-submit`: rebuild, tables, audit."""

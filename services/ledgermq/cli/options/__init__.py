@@ -1,1 +1,1 @@
-"""What commands have in common: options, the log they speak to, Spark behind them."""
+"""What several commands share: options, the queue manager that they speak to, and Spark."""

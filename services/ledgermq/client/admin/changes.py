@@ -131,11 +131,11 @@ class Changes(AdminPart):
         )
 
     def suspend_queue(self, name: str) -> int:
-        """Stops delivery from a queue; it goes on taking messages."""
+        """Stops delivery from a queue; it goes on taking messages. Raises as `alter_queue`."""
         return self.alter_queue(name, gets_disabled=True)
 
     def resume_queue(self, name: str) -> int:
-        """Enables the gets of a queue: it delivers again."""
+        """Enables the gets of a queue: it delivers again. Raises as `alter_queue`."""
         return self.alter_queue(name, gets_disabled=False)
 
     def delete_queue(self, name: str, *, purge: bool = False) -> int:
@@ -333,7 +333,10 @@ class Changes(AdminPart):
         return self._link.change(Upgrade, version=version)
 
     def correct(self, name: str, *, sequence: int, action: str, actor: str, reason: str) -> int:
-        """Repairs one message's state by hand: `action` REMOVE or RELEASE.
+        """Repairs one message's state by hand; `actor` and `reason` stay on the log.
+
+        `sequence` is its sequence number. `action` REMOVE takes it away, whoever holds it; RELEASE
+        takes it from the session that holds it and gives it back with its delivery count raised.
 
         Raises:
             QueueNotFoundError: there is no such queue.

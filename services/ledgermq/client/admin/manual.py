@@ -68,8 +68,8 @@ class ManualOperations(AdminPart):
     """What an administrator does to messages; only to those that nobody holds.
 
     A source is a queue, or a topic with the name (and client id) of a subscription. `selector` and
-    `sequences` (numbers and ranges) say which messages, `limit` how many at most. `actor` is who
-    asks for it (the user of the operating system if it is left out), `reason` says why.
+    `sequences` (numbers and ranges) say which messages, `limit` how many at most (0: all). `actor`
+    is who asks for it (the user of the operating system if it is left out), `reason` says why.
     """
 
     def purge_queue(

@@ -17,7 +17,7 @@ _NOTHING: Final[Mapping[str, Value]] = {}
 
 
 class MapMessage(TypedMessage):
-    """A message whose body is a row of names and values, none unless told otherwise.
+    """A message whose body is names and values, none if none are given.
 
     A name that is not there is read as a null. Reading raises MessageFormatError if the value
     cannot be read so; writing raises it if the value is not of the type or the name is none, and

@@ -56,7 +56,7 @@ class Message(PropertyAccess):
     again as it is, with `producer.send(message)`, as a new message.
 
     Attributes:
-        destination: Where it was got from, as `queue:NAME`.
+        destination: Where it was got from, as `queue:NAME` or `topic:NAME`.
         delivery: Its delivery number in the session; 0 if it was only browsed. One that was got
             complete has those of all its segments, and this is the first.
     """
@@ -104,7 +104,7 @@ class Message(PropertyAccess):
 
     @property
     def sequence(self) -> int:
-        """Sequence number in its queue; stays the same when it is delivered again."""
+        """Sequence number in its queue or topic; stays the same when delivered again (SEQ-16)."""
         return self._raw["sequence"]
 
     @property
@@ -114,7 +114,7 @@ class Message(PropertyAccess):
 
     @property
     def put_index(self) -> int:
-        """Place within that operation."""
+        """Which message of that operation it is, from 0."""
         return self._raw["put_index"]
 
     @property
@@ -138,7 +138,7 @@ class Message(PropertyAccess):
 
     @property
     def delivery_count(self) -> int:
-        """How often it was delivered, this time included (JMS counts so, from 1)."""
+        """How often it was delivered, this time included (JMS counts so, from 1; SES-65)."""
         return self.backout_count + 1
 
     @property
@@ -309,7 +309,11 @@ class Message(PropertyAccess):
 
     @property
     def reply_to(self) -> str | None:
-        """Destination for a reply."""
+        """Destination for a reply; None: none is asked for.
+
+        Raises:
+            MessageUndecodableError: the content is not of this protocol version.
+        """
         return self._decoded().reply_to
 
     @property
@@ -319,7 +323,11 @@ class Message(PropertyAccess):
 
     @property
     def sent_at(self) -> datetime:
-        """The sender's clock when it was sent; information only."""
+        """The sender's clock when it was sent; information only.
+
+        Raises:
+            MessageUndecodableError: the content is not of this protocol version.
+        """
         return datetime_from(_microseconds(self._decoded().client_time))
 
     def _decoded(self) -> Content:
@@ -338,14 +346,22 @@ class Message(PropertyAccess):
             ) from error
 
     def acknowledge(self, *, timeout: float | None = None, wait: bool = True) -> None:
-        """Acknowledges: everything the session has handed over (CLIENT), or this one (INDIVIDUAL).
+        """Acknowledges all that the session has handed over (CLIENT), or this one (INDIVIDUAL).
 
-        In AUTO mode there is nothing to do and nothing is done. With `wait` false the
-        acknowledgement is written at once, and a failure is raised by the session's next call.
+        SES-06 is the rule of CLIENT. In the other modes nothing is done: there the library settles,
+        or commit does.
+
+        Args:
+            timeout: Seconds to wait for its outcome; None: the connection's time-out.
+            wait: False: it is written at once, and a failure is raised by the session's next call.
 
         Raises:
             AlreadySettledError: INDIVIDUAL: it was acknowledged before, or went back.
-            IllegalStateError: the session is transacted or closed, or the message was browsed.
+            OutOfTurnError: the queue is PROTECTED and an older message is not settled (DB-22);
+                nothing changed.
+            DeliveryUnknownError: administration took messages away; the others can still be
+                acknowledged.
+            IllegalStateError: the session is closed, or the message was browsed.
             OutcomeUnknownError: no outcome within the time-out.
         """
         if self._acknowledge is None:

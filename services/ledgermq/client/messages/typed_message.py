@@ -127,14 +127,14 @@ class PlainMessage(TypedMessage):
         return
 
     def clear_body(self) -> None:
-        """There is none."""
+        """Does nothing, as there is none."""
 
 
 _NO_TEXT: Final = ""
 
 
 class TextMessage(TypedMessage):
-    """A message whose body is a text, empty unless told otherwise.
+    """A message whose body is a text, empty if none is given.
 
     Raises:
         UnsupportedValueError: the text is no str.
@@ -172,9 +172,13 @@ class TextMessage(TypedMessage):
 
 
 class ObjectMessage(TypedMessage):
-    """A message whose body is a Python object, None unless told otherwise; see `ObjectBody`.
+    """A message whose body is a Python object, None if none is given; see `ObjectBody`.
 
     The message holds the object as it was when it was given.
+
+    Attributes:
+        encoding: "json", or "pickle", which receivers read only with `allow_pickle`.
+        allow_pickle: Whether `value` reads a pickle, which runs code that its sender chose.
 
     Raises:
         UnsupportedValueError: the object cannot be encoded; the text names the place within it.

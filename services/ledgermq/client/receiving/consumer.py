@@ -26,7 +26,7 @@ class Consumer(Closing):
     """Made by `session.consumer(destination)`; counts as a receiver of the queue while open.
 
     Messages are asked for with the first `receive`, and from then on ahead of need, up to
-    `prefetch`. Time-outs run here: a `receive` that ran out of time leaves its request standing.
+    `prefetch`. A `receive` that ran out of time leaves its request standing, save with prefetch 0.
 
     Attributes:
         destination: Where it gets from.
@@ -56,7 +56,7 @@ class Consumer(Closing):
     ) -> Message | None:
         """The next message; None after `timeout` seconds without one, or when closed meanwhile.
 
-        Without a time-out it waits for as long as it takes. With 0 it does not wait for what is yet
+        With None it waits for as long as it takes. With 0 it does not wait for what is yet
         to be put: it asks the queue manager for what is there, unless that was asked before.
 
         With prefetch 0 a call can have options of its own in place of the consumer's; see
@@ -66,7 +66,8 @@ class Consumer(Closing):
 
         Raises:
             IllegalStateError: consumer or session are closed already; options of a call without
-                prefetch 0; a cursor that is nowhere, or on another queue.
+                prefetch 0; a cursor that is nowhere, or on another queue; the session has listeners
+                (SES-02), or a `commit_async` of it failed and it was not rolled back.
             SessionLostError: the queue manager ended the session.
             TransactionRolledBackError: a time limit ended the unit of work; roll back.
             MatchOptionsError: in logical order another message comes next (GRP-44).
@@ -101,21 +102,24 @@ class Consumer(Closing):
 
         It comes once all of the group is there, and nothing of it counts as received before that,
         so that nothing is lost by a time-out. Inside of a group, it gets the rest of that. The
-        segments of a message in no group come together too.
+        segments of a message in no group come together too. `timeout` is in seconds; None: as long
+        as it takes (GRP-20, GRP-21).
 
         Raises:
             IllegalStateError: consumer or session are closed already, or the consumer gets ahead
                 of need without `order=Order.LOGICAL, all_messages_available=True`.
-            SessionLostError: the queue manager ended the session.
+            LedgerMQError: what `receive` raises.
         """
         return self._engine.run(self._getter.receive_group(timeout))
 
     def receive_many(self, max: int, timeout: float | None = None) -> list[Message]:  # noqa: A002
         """Up to `max` messages: waits like `receive` for the first, takes what is here of the rest.
 
+        [] after `timeout` seconds without one; None: it waits as long as it takes.
+
         Raises:
             IllegalStateError: consumer or session are closed already, or `max` is below 1.
-            SessionLostError: the queue manager ended the session.
+            LedgerMQError: what `receive` raises.
         """
         check_seconds("timeout", timeout)
         if max < 1:
@@ -158,9 +162,9 @@ class Consumer(Closing):
         """Lets a callback have the messages, in a thread of the session; None ends that.
 
         The listeners of a session are called one at a time, in the order of delivery over all its
-        consumers. From then on the session is for the callbacks alone: other threads may close it
-        or its consumers, and set listeners, and `receive` is refused. So make its producers and
-        consumers first.
+        consumers (SES-04). From then on the session is for the callbacks alone (SES-02): other
+        threads may close it or its consumers, and set listeners, and `receive` is refused. So make
+        its producers and consumers first.
 
         AUTO and DUPS_OK: a message is acknowledged once its listener has returned; when it
         raises, that is logged, the message goes back to its place with its delivery count raised,
@@ -179,7 +183,7 @@ class Consumer(Closing):
             listening.set_locked(self._getter, listener)
 
     def __iter__(self) -> Iterator[Message]:
-        """Messages for as long as consumer and session are open."""
+        """Messages for as long as consumer and session are open; raises what `receive` raises."""
         self._check_open()
         while not self._getter.closed:
             message = self.receive()
@@ -188,7 +192,15 @@ class Consumer(Closing):
             yield message
 
     def until_idle(self, seconds: float) -> Iterator[Message]:
-        """Messages until none has come for so many seconds."""
+        """Messages, until a wait for the next one has lasted so many seconds.
+
+        The time that the caller needs for a message does not count. With 0 it ends with the first
+        wait: what is there is got.
+
+        Raises:
+            IllegalStateError: the consumer is closed, or `seconds` is negative; at once.
+            LedgerMQError: what `receive` raises; with the messages.
+        """
         self._check_open()
         check_number("seconds", seconds)
         check_seconds("seconds", seconds)
@@ -204,7 +216,8 @@ class Consumer(Closing):
     def close(self, *, timeout: float | None = None) -> None:
         """Ends it: what was never handed over goes back, what was stays with the session.
 
-        Closing twice does nothing. May be called from any thread.
+        Closing twice does nothing. May be called from any thread. It waits for a listener of it
+        that is being called (SES-21). `timeout` is in seconds; None: the connection's time-out.
 
         Raises:
             OutcomeUnknownError: no outcome within the time-out.

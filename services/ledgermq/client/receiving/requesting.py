@@ -48,6 +48,9 @@ class Requestor(Closing):
     Each request names a temporary queue of its own connection as `reply_to`. A reply bears the
     request's message id, or the correlation id that the request had, as its correlation id; what
     comes too late for a request that was given up is left aside.
+
+    Attributes:
+        reply_to: The temporary queue, as a destination.
     """
 
     def __init__(self, producer: Producer, consumer: Consumer, work: Work) -> None:
@@ -61,11 +64,13 @@ class Requestor(Closing):
     ) -> Message | None:
         """Sends a request and waits for its reply; None after `timeout` seconds without one.
 
-        Takes what `Producer.send` takes beside. The reply is acknowledged in AUTO and DUPS_OK, else
-        it is for the caller to acknowledge.
+        `fields` are options of `Producer.send`. The time runs from the call; the send alone may
+        take the connection's time-out. None: it waits for as long as it takes. The reply is
+        acknowledged in AUTO and DUPS_OK, else it is for the caller to acknowledge.
 
         Raises:
             IllegalStateError: the requestor is closed.
+            LedgerMQError: what `Producer.send` and `Consumer.receive` raise.
         """
         check_seconds("timeout", timeout)
         deadline = None if timeout is None else time.monotonic() + timeout

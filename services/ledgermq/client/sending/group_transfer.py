@@ -47,12 +47,24 @@ def put_group(
     """Puts bodies as one group, some in each unit of work; goes on where an earlier call ended.
 
     Call it again with the same bodies after whatever ended the call before: what was committed is
-    passed over. `status` is the status queue. Returns the group id, 24 bytes.
+    passed over (GRP-24..30). What ends it between commits leaves the unit of work open: roll back.
+
+    Args:
+        session: A transacted one.
+        destination: The queue that the group is put to.
+        bodies: The messages of the group, in their order.
+        status: The status queue of this putter, which nobody else uses.
+        messages_per_unit_of_work: At most how many of them one commit puts.
+
+    Returns:
+        The group id, 24 bytes.
 
     Raises:
         IllegalStateError: the session is not transacted or has a unit of work open, there are no
             bodies, or fewer than the status queue says were put.
         MessageFormatError: the status queue holds something else than a status.
+        TransactionTooLargeError: one unit of work is larger than a segment (DB-09); it was rolled
+            back. Call it again with fewer messages in each.
         TransactionRolledBackError, TransactionInDoubtError, SessionLostError: as commit; call it
             again, in a new session if that was lost.
     """
@@ -113,11 +125,22 @@ def get_group(
 ) -> int:
     """Gets one group in order, some messages in each unit of work; goes on where a call ended.
 
-    `process` is called with each message, before the unit of work that it came in is committed:
-    what it sends in this session belongs to that. Messages of the group are got as they come; a
-    message in no group counts as a group of one. `timeout`: seconds to wait for each message.
-    Returns how many messages this call got; 0 if no group began within the time-out. If a later
-    one does not come in time, what was got is committed, and the next call goes on behind it.
+    Messages of the group are got as they come (GRP-31..35); a message in no group counts as a group
+    of one. What `process` raises ends the call, and leaves the unit of work open: roll back, and
+    call it again.
+
+    Args:
+        session: A transacted one.
+        source: The queue that the group is got from.
+        process: Called with each message, before the unit of work that it came in is committed:
+            what it sends in this session belongs to that.
+        status: The status queue of this getter, which nobody else uses.
+        messages_per_unit_of_work: At most how many messages one commit consumes.
+        timeout: Seconds to wait for each message; None: as long as it takes. If a later one does
+            not come in time, what was got is committed, and the next call goes on behind it.
+
+    Returns:
+        How many messages this call got; 0 if no group began within the time-out.
 
     Raises:
         IllegalStateError: the session is not transacted or has a unit of work open.

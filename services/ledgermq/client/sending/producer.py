@@ -22,7 +22,7 @@ from ledgermq.errors.shown import shown
 
 @typed
 class Producer(Closing):
-    """Made by `session.producer(destination)`; writes nothing by itself.
+    """Made by `session.producer(destination)`; closing its session ends it too (SES-27).
 
     Attributes:
         destination: Where it sends to; None if each message says so.
@@ -71,25 +71,43 @@ class Producer(Closing):
         correlation_id, reply_to and type, save those given here; it is a new message each time.
 
         In a transacted session it joins the unit of work, pending for others to see within a second
-        or so (INF-02); the receipt learns position and sequence number when that commits. Otherwise
-        it waits until the queue manager has numbered the message, or with `confirm="log"` until it
-        is durable on the log (its outcome is certain then, and a refusal is raised by the session's
-        next call). `destination` is for a producer that has none of its own. `time_to_live` and
-        `delivery_delay` are seconds from now, also in a unit of work (SES-66).
+        or so (INF-02); the receipt has a sequence number when that has committed (SEQ-04), and what
+        the queue manager refuses is raised by `commit` or `flush`. Otherwise it waits until the
+        queue manager has numbered the message (SEQ-05).
 
-        With a `deduplication_id` of 1 to 128 characters, a destination that has a deduplication
-        window takes the message once: sent again under that id, it vanishes, and the receipt says
-        `duplicate`, unless it waited for the log only; in a transacted session commit raises
-        DuplicatePutError. A destination without a window refuses it.
-
-        For `group`, `logical_order` and `segmentation_allowed` see the class.
+        Args:
+            body: What is sent.
+            timeout: Seconds to wait for the outcome; None: the connection's time-out.
+            confirm: "log" waits only until the message is durable on the log: its outcome is
+                certain then, a refusal is raised by the session's next call, and the receipt never
+                has a sequence number.
+            destination: For a producer that has none of its own.
+            properties: Names and values, for selectors and receivers.
+            correlation_id: Links the message to another.
+            reply_to: Destination for a reply.
+            type: The sender's name for the kind of message.
+            priority: 0 (lowest) to 9; None, as with the next three: as the producer has it.
+            persistent: Delivery mode.
+            time_to_live: Seconds from now, also in a unit of work (SES-66); 0: for ever.
+            delivery_delay: Seconds from now before which it is not delivered; 0: none.
+            deduplication_id: 1 to 128 characters. A destination that has a deduplication window
+                takes a message once: sent again under that id, it vanishes, and the receipt says
+                `duplicate`, unless it waited for the log only; in a transacted session commit
+                raises DuplicatePutError. A destination without a window refuses it (RefusedError).
+            group, logical_order, segmentation_allowed: See the class.
 
         Raises:
             IllegalStateError: the producer has a destination and another was given, or neither.
+            InvalidDestinationError: `destination` or `reply_to` is no destination.
             MessageFormatError: something in the message cannot be carried; nothing was sent.
             MessageTooLargeError: over the size limit; nothing was sent.
-            QueueNotFoundError: no such queue, and queues are not created on first use.
+            QueueNotFoundError, TopicNotFoundError: there is no such destination, and none is
+                created on first use.
+            PutsDisabledError: puts to it are disabled.
             QuotaExceededError: no room within the send time-out, and no trace of it (INF-20).
+            StorageFullError, TransactionTooLargeError: no segment has room for it, or can have
+                (DB-20, DB-09).
+            TransactionRolledBackError: a time limit ended the unit of work; roll back.
             OutcomeUnknownError: no outcome within the time-out.
         """
         if confirm not in ("outcome", "log"):
@@ -104,11 +122,14 @@ class Producer(Closing):
 
         Messages arrive in the order sent. What is sent while earlier ones are on their way is
         gathered into one operation. Blocks while too much is unanswered. In a transacted session
-        this is `send`, and the future is done at once.
+        this is `send`, and the future is done at once. The options are those of `send`; what the
+        queue manager refuses is raised by the future.
 
         Raises:
             MessageFormatError: something in the message cannot be carried; nothing was sent.
             MessageTooLargeError: over the size limit; nothing was sent.
+            OutcomeUnknownError: too much was unanswered for the connection's time-out; nothing was
+                sent.
         """
         target = options.get("destination") or self._putter.destination
         return self._engine.run(sent(target, lambda: self._putter.send_async(body, options)))
@@ -120,9 +141,15 @@ class Producer(Closing):
         destination: str | None = None,
         timeout: float | None = None,
     ) -> list[SendReceipt]:
-        """Sends many bodies, batched, and waits for all outcomes.
+        """Sends many bodies, batched, and waits for all outcomes, `timeout` seconds together.
+
+        In a transacted session they join the unit of work, and nothing is waited for.
+
+        Returns:
+            The receipts, in the order of the bodies.
 
         Raises:
+            MessageFormatError, MessageTooLargeError: a body cannot be sent; those before it were.
             LedgerMQError: the first failure, after all have their outcomes; use `send_async` to
                 know the outcome of each.
         """
@@ -155,7 +182,11 @@ class Producer(Closing):
         In a transacted session all are put together with the commit. Otherwise so is what goes
         into one operation, of up to 4 MiB; a larger message is put one operation after the other.
 
+        Returns:
+            The receipts of the segments, in their order.
+
         Raises:
+            IllegalStateError: `max_segment` is below 1.
             MessageFormatError: another kind of body, or a character larger than a segment.
             MessageTooLargeError: the queue takes no message as large as a segment.
             GroupNotAllowedError: the destination is a topic (GRP-45).
@@ -196,9 +227,11 @@ class Producer(Closing):
         """Waits until everything this session sent so far has its outcome.
 
         In a transacted session that is: until it stands in the unit of work, uncommitted.
+        `timeout` is in seconds; None: the connection's time-out.
 
         Raises:
             OutcomeUnknownError: no outcome within the time-out.
+            LedgerMQError: puts of the unit of work were refused; see `Session.flush`.
         """
         self._engine.run(self._putter.flush(timeout))
 

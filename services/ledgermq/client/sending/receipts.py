@@ -23,8 +23,9 @@ class SendReceipt:
     Attributes:
         destination: Where it was sent to.
         position: Log position of the operation that put it; None until known.
-        sequence: Its sequence number in the queue; None until it has one. Of a duplicate that of
-            the message that was put before.
+        sequence: Its sequence number in the queue or topic; None until it has one (SEQ-04), and
+            for ever if the send waited for the log only. Of a duplicate that of the message that
+            was put before.
     """
 
     __slots__ = (
@@ -81,7 +82,13 @@ class EnqueuedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitReceipt:
-    """What a commit did: its position on the log, what it numbered, how many it consumed."""
+    """What a commit did.
+
+    Attributes:
+        position: Log position of its outcome.
+        enqueued: What it numbered, one run for each destination.
+        consumed: How many deliveries it consumed; segments that came as one message count each.
+    """
 
     position: int
     enqueued: tuple[EnqueuedRun, ...]
@@ -103,7 +110,7 @@ class ReceiptFuture(Generic[Value]):
         return self._eventual.happened
 
     def result(self, timeout: float | None = None) -> Value:
-        """The receipt; waits for it, at most `timeout` seconds.
+        """The receipt; waits for it, at most `timeout` seconds; None: as long as it takes.
 
         Raises:
             TimeoutExceededError: it is not there yet; asking again later is fine.
@@ -115,7 +122,11 @@ class ReceiptFuture(Generic[Value]):
         return self._get()
 
     def exception(self, timeout: float | None = None) -> LedgerMQError | None:
-        """The error, or None if there is a receipt; waits like `result`."""
+        """The error, or None if there is a receipt; waits like `result`.
+
+        Raises:
+            TimeoutExceededError: the outcome is not there yet.
+        """
         check_seconds("timeout", timeout)
         if not self._eventual.happened and not self._eventual.wait(timeout):
             raise TimeoutExceededError(

@@ -10,7 +10,7 @@ from ledgermq.protocol.documents.fields import BESIDE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHolder:
-    """The consumer that a group is kept for: handle of its session, number within that."""
+    """The consumer that a group is reserved for: handle of its session, number within that."""
 
     session: int
     consumer: int
@@ -81,7 +81,7 @@ class GroupState:
         clashing: Sequence numbers of the items that contradict those before them; they are got in
             physical order only, until what they clash with has left the queue.
         held: Items in flight.
-        holder: Whom the rest is kept for, because it is in the group in logical order; or None.
+        holder: Whom the rest is reserved for, because it is in the group in logical order; or None.
         first_sequence: Sequence number of the oldest item.
         first_enqueued_at: When that was numbered.
         members: Its items in logical order, then those that clash; `groups` leaves them out.

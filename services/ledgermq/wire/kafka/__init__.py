@@ -1,1 +1,1 @@
-"""How Kafka is spoken to: options of its clients, what it refuses, rights that it wants."""
+"""Kafka's clients: their options, the errors that last, and the rights that each role needs."""

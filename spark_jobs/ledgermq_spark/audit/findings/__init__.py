@@ -1,1 +1,1 @@
-"""Findings: what a difference is called, which of them are told, and the messages they name."""
+"""Findings: names differences, drops those that follow from others, and says of which messages."""

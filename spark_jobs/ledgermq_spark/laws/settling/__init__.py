@@ -1,1 +1,1 @@
-"""Settling: what operations consume and return, and what administration does by hand."""
+"""Law D: what settlements, and operations of administrators, consume and return."""

@@ -1,1 +1,1 @@
-"""What destinations take of sources: other logs that puts were made of."""
+"""Law P: a destination takes each part of a source, another log, once and without a gap."""

@@ -1,1 +1,1 @@
-"""What a stretch of a log is judged with, of all that went before it."""
+"""What laws need to know of a log before a stretch of it, so that they can judge that alone."""
