@@ -46,7 +46,10 @@ class ClientIDMissingError(IllegalStateError):
 
 
 class InvalidClientIDError(LedgerMQError, ValueError):
-    """Another connection uses the client id; it is free when that connection has ended."""
+    """Another connection uses the client id; it is free when that connection has ended.
+
+    Of a text that is no client id the code is `setting-invalid`, and the error is not `retryable`.
+    """
 
     code = "client-id-in-use"
     retryable = True
