@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from ledgermq.aio.sending import Producer
 from ledgermq.aio.waiting import Closing, Entered, Taking, awaited
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import check_seconds
+from ledgermq.client.arguments import check_number, check_seconds
 from ledgermq.client.messages.message import Message as ThreadedMessage
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import GetOptionsOfCall
@@ -42,13 +42,12 @@ class Browser(Closing):
         return self._browser.cursor_on(destination)
 
     async def __aiter__(self) -> AsyncIterator[ThreadedMessage]:
-        """The messages from the front; none of them can be acknowledged.
-
-        All are read before the first is yielded.
-        """
-        for message in await asyncio.to_thread(list, self._browser):
-            assert self.destination, "there while it is open, else it raises"
-            yield message
+        """The messages from the front, read page by page; none of them can be acknowledged."""
+        pages = self._browser._pages()
+        while (page := await asyncio.to_thread(next, pages, None)) is not None:
+            for raw in page:
+                self._browser._check_open()
+                yield self._browser._message(raw)
 
     async def close(self) -> None:
         """Ends it. Closing twice does nothing."""
@@ -82,8 +81,7 @@ class Message(ThreadedMessage):
 class Consumer(Closing):
     """Made by `session.consumer(...)`; iterate over it with `async for`.
 
-    Its calls take, do and raise what those of `ledgermq.Consumer` do; there are no listeners,
-    `receive_many` and `until_idle`.
+    Its calls take, do and raise what those of `ledgermq.Consumer` do; there are no listeners.
     """
 
     def __init__(self, getter: Getter[Message], taking: Taking) -> None:
@@ -112,12 +110,27 @@ class Consumer(Closing):
         steps = self._shared.receive(timeout, under_cursor, options)
         return await self._taking.run(steps)
 
+    receive_many = awaited(Getter[Message].receive_many)
     receive_group = awaited(Getter[Message].receive_group)
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         """Messages for as long as consumer and session are open."""
         while not self._shared.closed:
             message = await self.receive()
+            if message is None:
+                return
+            yield message
+
+    def until_idle(self, seconds: float) -> AsyncIterator[Message]:
+        """See `ledgermq.Consumer.until_idle`."""
+        self._shared.check_open()
+        check_number("seconds", seconds)
+        check_seconds("seconds", seconds)
+        return self._until_idle(seconds)
+
+    async def _until_idle(self, seconds: float) -> AsyncIterator[Message]:
+        while not self._shared.closed:
+            message = await self.receive(seconds)
             if message is None:
                 return
             yield message

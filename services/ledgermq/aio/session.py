@@ -105,21 +105,20 @@ class Session(OfSession, Closing):
     async def transaction(self, *, turn_timeout: float = 0.0) -> AsyncIterator[Session]:
         """A unit of work as a block; see `ledgermq.Session.transaction`."""
         check_seconds("turn_timeout", turn_timeout)
-        with self._engine.lock:
-            self._work.commits.check_no_unit_locked()
-        try:
-            yield self
-        except BaseException:
+        with self._work.commits.block():
             try:
+                yield self
+            except BaseException:
+                try:
+                    await self.rollback()
+                except LedgerMQError as error:
+                    LOGGER.warning("the rollback after an exception did not work: %s", error)
+                raise
+            try:
+                await self.commit(turn_timeout=turn_timeout)
+            except (OutOfTurnError, TransactionTooLargeError):
                 await self.rollback()
-            except LedgerMQError as error:
-                LOGGER.warning("the rollback after an exception did not work: %s", error)
-            raise
-        try:
-            await self.commit(turn_timeout=turn_timeout)
-        except (OutOfTurnError, TransactionTooLargeError):
-            await self.rollback()
-            raise
+                raise
 
     async def close(self, *, timeout: float | None = None) -> None:
         """See `ledgermq.Session.close`."""

@@ -312,22 +312,21 @@ class Session(OfSession, ClosingInAnyCase):
         is one that lacks a put which was too large.
 
         Raises:
-            IllegalStateError: the session is not transacted, or something was sent or handed over
-                in its unit of work already.
+            IllegalStateError: the session is not transacted, something was sent or handed over in
+                its unit of work already, or it is in such a block: blocks do not nest.
             LedgerMQError: what `commit` raises.
         """
         check_seconds("turn_timeout", turn_timeout)
-        with self._engine.lock:
-            self._work.commits.check_no_unit_locked()
-        try:
-            yield self
-        except BaseException:
+        with self._work.commits.block():
             try:
-                self.rollback()
-            except LedgerMQError as error:
-                LOGGER.warning("the rollback after an exception did not work: %s", error)
-            raise
-        self._commit_or_undo(turn_timeout)
+                yield self
+            except BaseException:
+                try:
+                    self.rollback()
+                except LedgerMQError as error:
+                    LOGGER.warning("the rollback after an exception did not work: %s", error)
+                raise
+            self._commit_or_undo(turn_timeout)
 
     def _commit_or_undo(self, turn_timeout: float = 0.0) -> None:
         """Commits; what would leave the unit of work open rolls it back."""

@@ -47,6 +47,63 @@ def test_auto_acknowledges_what_was_awaited(run, place, queue):
         assert [one.body for one in connection.browser(queue)] == ["b", "c"]
 
 
+def test_several_are_received_at_once_and_until_nothing_comes(run, queue):
+    """As with threads: what is here up to a number, then all until a wait was in vain."""
+
+    async def work(connection):
+        async with connection.session() as session, session.consumer(queue) as consumer:
+            assert await consumer.receive_many(5, 0) == []
+            await session.producer(queue).send_many(["a", "b", "c", "d"])
+            some = await consumer.receive_many(3, 20)
+            some += [one async for one in consumer.until_idle(0)]
+            with pytest.raises(ledgermq.IllegalStateError, match="at least 1"):
+                await consumer.receive_many(0)
+            with pytest.raises(ledgermq.IllegalStateError, match="seconds"):
+                consumer.until_idle(-1)
+            await consumer.close()
+            with pytest.raises(ledgermq.IllegalStateError, match="closed"):
+                await consumer.receive_many(1)
+            with pytest.raises(ledgermq.IllegalStateError, match="closed"):
+                consumer.until_idle(1)
+        return [one.body for one in some]
+
+    assert run(work) == ["a", "b", "c", "d"]
+
+
+def test_blocks_of_units_of_work_do_not_nest(run, queue):
+    """Nothing of the outer one is committed (SES-11)."""
+
+    async def work(connection):
+        async with connection.session(transacted=True) as session:
+            producer = session.producer(queue)
+            with pytest.raises(ledgermq.IllegalStateError, match="do not nest"):  # noqa: PT012
+                async with session.transaction():
+                    await producer.send("x")
+                    async with session.transaction():
+                        pass
+            async with session.consumer(queue) as consumer:
+                return await consumer.receive(0)
+
+    assert run(work) is None
+
+
+def test_a_browser_that_is_closed_meanwhile_says_so(run, queue):
+    """Between two messages of a page too."""
+
+    async def work(connection):
+        async with connection.session() as session:
+            await session.producer(queue).send_many(["a", "b"])
+            browser = await session.browser(queue)
+            shown = []
+            with pytest.raises(ledgermq.IllegalStateError, match="closed"):  # noqa: PT012
+                async for message in browser:
+                    shown.append(message.body)
+                    await browser.close()
+        return shown
+
+    assert run(work) == ["a"]
+
+
 async def fail_in_a_transaction(session, consumer):
     """Gets a message, then fails as an application does."""
     async with session.transaction():

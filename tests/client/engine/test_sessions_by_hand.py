@@ -152,6 +152,22 @@ def test_a_unit_of_work_that_is_open_is_not_taken_over_by_a_block(route, connect
     assert len(route.written(Commit)) == 3
 
 
+def test_blocks_of_units_of_work_do_not_nest(route, connection):
+    """The inner one would commit what the outer one rolls back; after both another begins."""
+    answering(route, Commit=committed)
+    session = connection.session(transacted=True)
+    producer = session.producer("queue:q")
+    with pytest.raises(ledgermq.IllegalStateError, match="do not nest"), session.transaction():
+        session.transaction().__enter__()
+    with pytest.raises(ledgermq.IllegalStateError, match="do not nest"), session.transaction():  # noqa: PT012
+        producer.send("x")
+        session.transaction().__enter__()
+    assert not route.written(Commit)
+    with session.transaction():
+        producer.send("y")
+    assert len(route.written(Commit)) == 1
+
+
 # -- commits -----------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from functools import partial
 
 from ledgermq.client.engine.engine import Engine
@@ -97,6 +98,7 @@ class Commits:
         self.unit = UnitOfWork(engine)
         self.put_states = PutStates()
         self.broken: LedgerMQError | None = None
+        self._in_block = False
 
     def write_ripe_puts(self) -> None:
         """Called by the heartbeats."""
@@ -106,10 +108,29 @@ class Commits:
 
     def check_no_unit_locked(self) -> None:
         self.check_transacted_locked("transaction")
+        if self._in_block:
+            raise IllegalStateError(
+                "a transaction block of this session is open, and blocks do not nest: leave it "
+                "first, or begin the other one in another session"
+            )
         if self.unit.puts or self._settling.handed:
             raise IllegalStateError(
                 "a unit of work is open already: commit or roll back before another one begins"
             )
+
+    @contextlib.contextmanager
+    def block(self) -> Iterator[None]:
+        """Marks the unit of work as that of a block, so that no other one begins inside of it.
+
+        The inner one would commit a part of what the outer one is to roll back as a whole (SES-11).
+        """
+        with self._engine.lock:
+            self.check_no_unit_locked()
+            self._in_block = True
+        try:
+            yield
+        finally:
+            self._in_block = False
 
     def commit(self, timeout: float | None) -> Steps[CommitReceipt]:
         commitment = yield from self.begin(waited=True)

@@ -147,12 +147,16 @@ class Browser(Closing):
         return self._messages()
 
     def _messages(self) -> Iterator[Message]:
+        for page in self._pages():
+            for raw in page:
+                self._check_open()
+                yield self._message(raw)
+
+    def _pages(self) -> Iterator[list[DeliveredMessage]]:
         cursor, more = Cursor(), True
         while more:
             messages, more, cursor = self._page(cursor, self._options, PAGE_MESSAGES)
-            for raw in messages:
-                self._check_open()
-                yield self._message(raw)
+            yield messages
 
     def first(self, **options: Unpack[GetOptionsOfCall]) -> Message | None:
         """The first message from the front that the options allow, or None; wherever it was before.

@@ -16,9 +16,7 @@ from ledgermq.client.options import ConsumerOptions, GetOptionsOfCall
 from ledgermq.client.receiving.browser import Browser
 from ledgermq.client.receiving.getter import CLOSED, Getter
 from ledgermq.client.sansio.buffer import NEVER
-from ledgermq.client.sansio.segments import further_of
 from ledgermq.errors import IllegalStateError
-from ledgermq.protocol.outcomes import DeliveredMessage
 
 
 @typed
@@ -121,28 +119,7 @@ class Consumer(Closing):
             IllegalStateError: consumer or session are closed already, or `max` is below 1.
             LedgerMQError: what `receive` raises.
         """
-        check_seconds("timeout", timeout)
-        if max < 1:
-            raise IllegalStateError(f"max is {max}, must be at least 1")
-        getter, begun_ns = self._getter, tracing.begun()
-        buffer = getter.buffer
-        got: list[DeliveredMessage] = []
-        found: list[Message] = []
-        with self._engine.lock:
-            getter.begin_locked(getter.own)
-            buffer.put_back_gathered()
-            if not self._engine.run_locked(getter.fill(timeout)):
-                return found
-            while buffer.count and len(found) < max and not buffer.in_doubt:
-                first, run = buffer.take_run(max - len(found))
-                # What was joined comes in a run of its own.
-                last = first + len(run) - 1 + len(further_of(run[-1]))
-                self._settling.hand_over_run_locked(first, last)
-                getter.note_order(run[-1])
-                found += [getter.message(raw, delivery) for delivery, raw in enumerate(run, first)]
-                got += run
-        getter.got(begun_ns, got)
-        return found
+        return self._engine.run(self._getter.receive_many(max, timeout))
 
     def _check_open(self) -> None:
         self._getter.check_open()

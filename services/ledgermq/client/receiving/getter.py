@@ -257,6 +257,29 @@ class Getter(Generic[M]):
         self.got(begun_ns, [raw for _, raw in gathered])
         return [self.message(raw, first) for first, raw in gathered]
 
+    def receive_many(self, max: int, timeout: float | None = None) -> Steps[list[M]]:  # noqa: A002
+        """See `ledgermq.Consumer.receive_many`."""
+        check_seconds("timeout", timeout)
+        if max < 1:
+            raise IllegalStateError(f"max is {max}, must be at least 1")
+        begun_ns, buffer = tracing.begun(), self.buffer
+        got: list[DeliveredMessage] = []
+        found: list[M] = []
+        self.begin_locked(self.own)
+        buffer.put_back_gathered()
+        if not (yield from self.fill(timeout)):
+            return found
+        while buffer.count and len(found) < max and not buffer.in_doubt:
+            first, run = buffer.take_run(max - len(found))
+            # What was joined comes in a run of its own.
+            last = first + len(run) - 1 + len(further_of(run[-1]))
+            self.work.settling.hand_over_run_locked(first, last)
+            self.note_order(run[-1])
+            found += [self.message(raw, delivery) for delivery, raw in enumerate(run, first)]
+            got += run
+        self.got(begun_ns, got)
+        return found
+
     def got(self, begun_ns: int, raw: list[DeliveredMessage]) -> None:
         """Traces a call that got messages, if anybody traces."""
         if begun_ns:
