@@ -102,7 +102,10 @@ def _target(entry: str, action: str, destination: str) -> str:
         raise _wrong(entry, "it asks for the message's own destination, and none is given")
     name = name.replace("$", own)
     if not is_name(name):
-        raise _wrong(entry, f"{name!r} is no name: 1 to 128 of A-Z a-z 0-9 . _ / % -")
+        raise _wrong(
+            entry,
+            f"{name!r} is no name of a queue or topic: it has 1 to 128 of A-Z a-z 0-9 . _ / % -",
+        )
     return f"{kind if named_kind == 'same' else named_kind}:{name}"
 
 

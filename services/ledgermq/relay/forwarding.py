@@ -54,5 +54,7 @@ class Forwarder:
         lowest = self._connection.admin.queue_status(self._transfers).min_sequence
         if lowest < number:
             raise SourceMovedError(
-                f"transfer {number} of {self._transfers} came before transfer {lowest}"
+                f"transfer {number} in queue {self._transfers} came before transfer {lowest}, "
+                "which must go first and is held by another run of this relay or bridge: this one "
+                "waits until the other goes on or ends; `ledgermq session list` shows both"
             )

@@ -94,11 +94,22 @@ class Taker:
                 self.refresh()
                 now = self.taken.get(partition)
                 if now is None or (taken is not None and now <= taken):
-                    raise SourceMovedError(f"{self.target} lost sight of {self.source}") from error
+                    raise SourceMovedError(self._moved(partition, taken, now)) from error
             else:
                 self.taken[partition] = through
                 self._pace.at_once = min(2 * self._pace.at_once, PART_MESSAGES_MAX)
                 self._pace.done += len(some)
+
+    def _moved(self, partition: int, taken: int | None, now: int | None) -> str:
+        """What the destination remembers of the source, and what it should remember."""
+        found = "nothing" if now is None else f"its positions up to {now}"
+        expected = "something" if taken is None else f"them up to {taken}"
+        return (
+            f"{self.target} on {self._connection.queue_manager} remembers {found} of partition "
+            f"{partition} of source {self.source}, and should remember {expected}: it was deleted, "
+            "or its queue manager was restored to an earlier moment. The run begins again from "
+            "what it remembers"
+        )
 
     def _left(self, partition: int, items: Sequence[Item]) -> Sequence[Item]:
         taken = self.taken.get(partition)

@@ -140,7 +140,10 @@ class Archive:
                 manifest = json.loads(path.read_text(encoding="utf-8"))
                 known = manifest["format"] == FORMAT
             except (ValueError, KeyError, TypeError) as error:
-                raise JournalArchiveError(f"{path} is no manifest of a backup: {error}") from error
+                raise JournalArchiveError(
+                    f"{path} is no manifest of a backup ({error}): it was cut or changed; bring it "
+                    "back from a copy"
+                ) from error
             if not known:
                 raise JournalArchiveError(
                     f"{path} is of format {manifest['format']}, this program knows {FORMAT}: "

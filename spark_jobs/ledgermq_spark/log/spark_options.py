@@ -120,7 +120,9 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
-        raise AddressError(f"{path} is no readable file in PEM: {error}") from None
+        raise AddressError(
+            f"{path} cannot be read as a file of certificates or keys in PEM: {error}"
+        ) from None
 
 
 def _is_by_pbes2(key: str) -> bool:

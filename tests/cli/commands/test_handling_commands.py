@@ -102,6 +102,14 @@ def test_wrong_use_is_said(memory, broker, wrong):
     assert bodies(broker, "e") == ["x"]
 
 
+@pytest.mark.parametrize("group", ["queue", "dlq"])
+def test_a_purge_offers_no_sequence_numbers(memory, group):
+    """Its help names the command that takes them."""
+    told = memory(group, "purge", "--help").out
+    assert "--sequence" not in told
+    assert "msg delete" in told
+
+
 def test_a_move_to_what_is_not_there_is_refused(memory, broker):
     """It is not created."""
     put(broker, "f", "x")

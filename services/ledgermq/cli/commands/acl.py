@@ -21,7 +21,7 @@ TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 @click.option(
     "--principal",
     metavar="TYPE:NAME",
-    help="Who gets the rights.  [default: User:ledgermq-ROLE]",
+    help="User of Kafka who gets the rights.  [default: User:ledgermq-ROLE]",
 )
 @click.option(
     "--bootstrap",
@@ -29,28 +29,28 @@ TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
     default=BOOTSTRAP_DEFAULT,
     envvar="LEDGERMQ_BOOTSTRAP",
     show_envvar=True,
-    help="Kafka, as the printed commands name it; it is not asked anything.",
+    help="Address of Kafka in the printed commands; nothing is sent there.",
 )
 @click.option(
     "--command-config",
     metavar="FILE",
     default="admin.properties",
     show_default=True,
-    help="Java properties by which kafka-acls.sh is let in, as the printed commands name it.",
+    help="File of Java properties in the printed commands, with which kafka-acls.sh logs in.",
 )
 @click.option(
     "--from-topic",
     "from_topics",
     metavar="TOPIC",
     multiple=True,
-    help="Also what `ledgermq bridge --from-topic TOPIC` needs there.",
+    help="Add the rights that `ledgermq bridge --from-topic TOPIC` needs. May be repeated.",
 )
 @click.option(
     "--to-topic",
     "to_topics",
     metavar="TOPIC",
     multiple=True,
-    help="Also what `ledgermq bridge --to-topic TOPIC` needs there.",
+    help="Add the rights that `ledgermq bridge --to-topic TOPIC` needs. May be repeated.",
 )
 @topic_prefix_option
 @json_option
@@ -73,10 +73,16 @@ def acl(
     output = Output(as_json=as_json)
     who = principal or f"User:ledgermq-{role}"
     if ":" not in who or "'" in who:
-        raise click.UsageError(f"{who!r} is no principal: User:NAME, for example")
+        raise click.UsageError(
+            f"--principal {who!r} is no principal of Kafka: write TYPE:NAME without quotes, as in "
+            "User:orders"
+        )
     for topic in (*from_topics, *to_topics):
         if not TOPIC.fullmatch(topic):
-            raise click.UsageError(f"{shown(topic)} is no name of a topic of Kafka")
+            raise click.UsageError(
+                f"{shown(topic)} is no name of a topic of Kafka: it has 1 to 249 characters of "
+                "A-Z a-z 0-9 . _ -"
+            )
     rights = rights_of(role, topic_prefix) + rights_of_bridge(from_topics, to_topics)
     if as_json:
         output.document([{"principal": who, **one._asdict()} for one in rights])

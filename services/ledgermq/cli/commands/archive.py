@@ -37,10 +37,11 @@ directory_argument = click.argument("directory", type=click.Path(file_okay=False
 
 @click.group(cls=OnceGroup)
 def archive() -> None:
-    """An archive of the log: its records, what happened, and the state every so often.
+    """Write an archive of the log: its records, what happened, and the state at intervals.
 
-    It is made while the log has its beginning, and added to before the log is trimmed. `sql`,
-    `tables`, `diff` and `rebuild` answer from it without folding the log, and without a broker.
+    Begin it while the log still has its beginning, and update it before each trim of the log.
+    `sql`, `tables`, `diff`, `rebuild` and `trace` then answer from it (--archive), sooner than from
+    the log, and without a broker.
     """
 
 
@@ -50,11 +51,15 @@ def archive() -> None:
 @click.option(
     "--every",
     type=Count(min=1),
-    help="Keep the state after so many operations.  [default: 50000]",
+    help="How many operations a new stretch has; the state is stored at the end of each. Fewer "
+    "make later answers sooner, and the archive larger.  [default: 50000]",
 )
 @target_options
 def update(target: Target, output: Output, directory: Path, at: object, every: int | None) -> None:
-    """Add what came onto the log since to the archive in DIRECTORY, each record once."""
+    """Add to the archive in DIRECTORY what has come onto the log since the last update.
+
+    The first update makes the archive, from the beginning of the log. Each record is added once.
+    """
     from ledgermq_spark.archive.updating import OPERATIONS_PER_STRETCH, update_archive
 
     target.check_broker()
@@ -84,7 +89,7 @@ def update(target: Target, output: Output, directory: Path, at: object, every: i
 @directory_argument
 @target_options
 def list_stretches(target: Target, output: Output, directory: Path) -> None:
-    """List the stretches of the archive in DIRECTORY, each with the state that it ends with."""
+    """List the stretches of the archive in DIRECTORY, each with the digest of its last state."""
     from ledgermq_spark.archive.log_archive import LogArchive
 
     rows = [
@@ -104,7 +109,7 @@ def list_stretches(target: Target, output: Output, directory: Path) -> None:
 @directory_argument
 @target_options
 def prove(target: Target, output: Output, directory: Path) -> int:
-    """Fold every stretch of the archive in DIRECTORY again, and ask the laws of all that happened.
+    """Prove the archive in DIRECTORY: fold every stretch again, and check the laws of the audit.
 
     The exit code is 0 if all of it is proven, 1 if anything is not.
     """

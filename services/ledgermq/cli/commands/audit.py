@@ -70,27 +70,32 @@ def _anchor(text: str) -> Any:
 @click.option(
     "--at",
     type=MOMENT,
-    help="Audit up to a position or time, without the live state.  [default: now]",
+    help="Audit the log up to this moment, without the live state.  [default: all of it, with the "
+    "live state]",
 )
-@click.option("--without-live", is_flag=True, help="Do not ask the worker for the live state.")
+@click.option(
+    "--without-live", is_flag=True, help="Leave out the comparison with the worker's live state."
+)
 @click.option(
     "--report",
     "report_directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write audit.html, audit.json and the table audit_findings to this directory.",
+    help="Write a report to this directory: audit.html, audit.json and the table audit_findings.",
 )
 @click.option(
     "--anchor",
     "anchors",
     type=Read("POSITION:DIGEST", _anchor),
     multiple=True,
-    help="A position and digest as `ledgermq chain show` printed it; may be repeated.",
+    help="An anchor that `ledgermq chain show` printed earlier: the log must still have this "
+    "digest at this position. May be repeated.",
 )
 @directory_option
 @click.option(
     "--archive",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Add what is new to this archive of the log, and audit only that.",
+    help="Add to this archive of the log what is new (as `ledgermq archive update`), and audit "
+    "only that.",
 )
 @target_options
 def audit(
@@ -103,7 +108,7 @@ def audit(
     directory: Path | None,
     archive: Path | None,
 ) -> int:
-    """Audit the queue manager: log, recorded outcomes, laws, rebuild and live state.
+    """Prove that log, recorded outcomes, rebuilt state and live state agree and keep all laws.
 
     The exit code is 0 if everything agrees, 1 if anything does not, and 5 if records that would
     prove it are gone.

@@ -17,21 +17,29 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=OnceCommand)
-@click.option("--from-topic", metavar="TOPIC", help="Topic of Kafka to take from.")
-@click.option("--to", metavar="DESTINATION", help="Queue or topic:NAME to put to.")
-@click.option("--from", "from_", metavar="QUEUE", help="Queue to take from.")
-@click.option("--to-topic", metavar="TOPIC", help="Topic of Kafka to write to.")
+@click.option("--from-topic", metavar="TOPIC", help="Kafka topic whose records are taken.")
+@click.option(
+    "--to",
+    metavar="DESTINATION",
+    help="Where they are put: a queue, as NAME or queue:NAME, or topic:NAME.",
+)
+@click.option("--from", "from_", metavar="QUEUE", help="Queue whose messages are taken.")
+@click.option(
+    "--to-topic", metavar="TOPIC", help="Kafka topic to which they are written; it must exist."
+)
 @click.option(
     "--kafka",
     metavar="HOST:PORT",
-    help="Kafka that has the topic.  [default: that of the queue manager]",
+    help="Address of the Kafka that has the topic.  [default: that of the queue manager]",
 )
 @click.option(
     "--body",
     type=click.Choice(("bytes", "text", "json", "avro")),
     default="bytes",
     show_default=True,
-    help="What values of records are; bytes carry anything as it is, avro is in Confluent framing.",
+    help="With --from-topic: what the value of a record is, and so the body of its message. "
+    "bytes: taken as it is; text: UTF-8; json: an object; avro: Avro in Confluent framing, with "
+    "--registry.",
 )
 @click.option(
     "--registry",
@@ -39,17 +47,31 @@ if TYPE_CHECKING:
     envvar="LEDGERMQ_SCHEMA_REGISTRY",
     default="",
     show_envvar=True,
-    help="Schema registry that has the schemas of --body avro.",
+    help="With --body avro: address of the schema registry that has the schemas of the records.",
 )
-@click.option("--bad", metavar="DESTINATION", help="Where records go that are no message.")
 @click.option(
-    "--skip-lost", is_flag=True, help="Go on behind records that Kafka deleted too early."
+    "--bad",
+    metavar="DESTINATION",
+    help="With --from-topic: where records are put that cannot become a message, invalid JSON for "
+    "example. Without --bad the first one stops the bridge.",
 )
-@click.option("--until-end", is_flag=True, help="Stop when there is nothing more to take.")
+@click.option(
+    "--skip-lost",
+    is_flag=True,
+    help="With --from-topic: if Kafka deleted records before they were taken, go on after them. "
+    "Without it the bridge stops with the error records-lost.",
+)
+@click.option(
+    "--until-end",
+    is_flag=True,
+    help="Stop when all there is has been taken. Without it the bridge waits for more.",
+)
 @click.option(
     "--assume-untaken",
     is_flag=True,
-    help="If Kafka has forgotten what was written: nothing of what waits.",
+    help="With --to-topic, after the error position-lost: go on although Kafka has forgotten how "
+    "far the bridge had written. Messages that wait are taken for unwritten; those that are on "
+    "the topic already are written there a second time, so look first, as the error says.",
 )
 @target_options
 def bridge(
@@ -63,10 +85,12 @@ def bridge(
     registry: str,
     **more: Any,
 ) -> None:
-    """Take messages from a topic of Kafka or to one, each exactly once.
+    """Carry records of a Kafka topic to a queue or topic, or messages of a queue to a Kafka topic.
 
-    It runs until it is stopped, and goes on where it was when the same is run again. Headers become
-    properties, and properties headers; key, timestamp and place of a record are properties.
+    Give --from-topic and --to, or --from and --to-topic. Each message is carried exactly once. The
+    bridge runs until Ctrl-C or SIGTERM, and goes on where it was when the same is run again.
+    Headers become properties and properties become headers; key, timestamp and place of a record
+    become properties, too.
     """
     given = (bool(from_topic), bool(to), bool(from_), bool(to_topic))
     if given not in ((True, True, False, False), (False, False, True, True)):
@@ -108,7 +132,7 @@ def _take_in(
     from ledgermq.relay.bridge_in import BridgeIn
 
     if assume_untaken:
-        raise click.UsageError("--assume-untaken is for --to-topic")
+        raise click.UsageError("--assume-untaken goes with --to-topic, not with --from-topic")
     way = BridgeIn(
         connect=target.connect,
         bootstrap=kafka,
@@ -148,8 +172,10 @@ def _take_out(
     from ledgermq.relay.topic_goal import TopicGoal
 
     if body != "bytes" or bad or skip_lost:
-        raise click.UsageError("--body, --bad and --skip-lost are for --from-topic")
-    queue = queue_from(from_, why="take from a queue")
+        raise click.UsageError(
+            "--body, --bad and --skip-lost go with --from-topic, not with --to-topic"
+        )
+    queue = queue_from(from_, why="--from takes a queue")
     with target.connect() as connection:
         transfers = bridge_transfers(connection, queue, topic)
         source = source_name(

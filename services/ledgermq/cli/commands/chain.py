@@ -14,17 +14,18 @@ from ledgermq.cli.printing.output import Output
 
 @click.group(cls=OnceGroup)
 def chain() -> None:
-    """Show the digest chain over the operations, by which tampering is noticed."""
+    """Print anchors: digests over the operations on the log, by which a change of it is noticed."""
 
 
 @chain.command()
 @at_option
 @target_options
 def show(target: Target, output: Output, at: Any) -> None:
-    """Print POSITION:DIGEST, computed from the log as it is now.
+    """Print an anchor, POSITION:DIGEST: the digest over all operations up to that position.
 
-    Keep it where whoever can write to the log cannot: `ledgermq audit --anchor POSITION:DIGEST`
-    proves later that no operation at or below that position was changed since.
+    It is computed from the log as it is now. Write it down where nobody who can write to the log
+    can change it. Later `ledgermq audit --anchor POSITION:DIGEST` proves that no operation up to
+    that position was changed since, or reports that one was.
     """
     from ledgermq.processor.log.chain import read_chain
     from ledgermq_spark.log.positions import (

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ledgermq.wire.topics.reading import PartitionReader
     from ledgermq.wire.topics.registry import Claim
 
-WHY_NO_TOPIC: Final = "a topic keeps no messages that could be looked at"
+WHY_NO_TOPIC: Final = "a topic holds no messages that could be looked at: check a queue"
 # Test messages carry a name of their own in this, and are gone when nobody took them for so long.
 PROPERTY: Final = "ledgermq_check"
 TEST_SECONDS_MAX: Final = 60.0
@@ -56,10 +56,18 @@ def _probing_count(flag: str, text: str) -> Callable[[Command], Command]:
 
 @check.command()
 @click.argument("name")
-@click.option("--up", is_flag=True, help="It is there, and takes and gives messages; always asked.")
-@_probing_count("--browse", "So many messages can be browsed; 0: it can be browsed.")
-@_probing_count("--put", "So many test messages can be put.")
-@_probing_count("--get", "So many of those test messages can be got again.")
+@click.option(
+    "--up",
+    is_flag=True,
+    help="Check that it exists and that puts and gets are enabled; done in any case.",
+)
+@_probing_count(
+    "--browse", "Check that so many messages can be browsed; 0: that it can be browsed."
+)
+@_probing_count("--put", "Check that so many test messages can be put.")
+@_probing_count(
+    "--get", "Check that so many of those test messages can be got; at most as many as --put."
+)
 @target_options
 def queue(
     target: Target,
@@ -72,8 +80,8 @@ def queue(
 ) -> int:
     """Check that queue NAME can be used.
 
-    Only test messages are got, none of anybody else's; but whoever consumes from the queue may get
-    them, so probe a queue that is kept for it. They expire after a minute.
+    With --get only its own test messages are got. Other consumers of the queue may get them as
+    well, so use a queue that serves only this purpose. Test messages expire after a minute.
     """
     del up
     if (get or 0) > (put or 0):
@@ -141,14 +149,19 @@ def _got(
 @click.option(
     "--url",
     metavar="URL",
-    help="Where it serves metrics and health.  [default: LEDGERMQ_WEB_PORT of this machine]",
+    help="Address of its web server, http://HOST:PORT.  [default: port LEDGERMQ_WEB_PORT of this "
+    "machine]",
 )
-@click.option("--ready", is_flag=True, help="It has joined its group and loaded all that it owns.")
+@click.option(
+    "--ready",
+    is_flag=True,
+    help="Also check that it has joined its group and loaded all queue managers that it owns.",
+)
 @json_option
 def worker(url: str | None, ready: bool, as_json: bool) -> int:
-    """Check one worker by its web server: that it lives, or with --ready that it does its work.
+    """Check one worker by its web server: that it runs, and with --ready that it does its work.
 
-    A worker that stands by is ready.
+    A worker that owns no queue manager and stands by is ready.
     """
     port = os.environ.get("LEDGERMQ_WEB_PORT", "")
     if url is None and (not port.isdecimal() or int(port) == 0):
@@ -180,7 +193,7 @@ def _health(address: str) -> dict[str, Any]:
     with opener.open(address, timeout=HTTP_SECONDS_MAX) as answer:
         found = json.loads(answer.read())
     if not isinstance(found, dict) or not {"worker", "queue_managers", "ready"} <= found.keys():
-        raise ValueError("what answers is no worker")
+        raise ValueError("what answers there is no worker; give the port of its --web-port")
     return found
 
 
@@ -193,20 +206,23 @@ def _at_most(flag: str, default: float, text: str) -> Callable[[Command], Comman
 
 
 @check.command()
-@_at_most("--lag-max", LAG_MAX_DEFAULT, "Operations on the log that may be not folded yet.")
+@_at_most("--lag-max", LAG_MAX_DEFAULT, "How many operations on the log may wait to be folded.")
 @_at_most(
     "--checkpoint-age-max",
     CHECKPOINT_AGE_MAX_DEFAULT,
-    "How long an operation may be on the log before a checkpoint covers it.",
+    "How old the first operation may be that no checkpoint covers, in seconds.",
 )
-@_at_most("--work-age-max", WORK_AGE_MAX_DEFAULT, "How long the oldest unit of work may be open.")
+@_at_most(
+    "--work-age-max", WORK_AGE_MAX_DEFAULT, "How long a unit of work may be open, in seconds."
+)
 @target_options
 def cluster(
     target: Target, output: Output, lag_max: int, checkpoint_age_max: float, work_age_max: float
 ) -> int:
-    """Check every queue manager: that a worker answers and keeps up; or that of --queue-manager.
+    """Check that a worker serves every queue manager and keeps up; or only that of --queue-manager.
 
-    Looks at what is not folded yet, at checkpoints and at units of work that are open for long.
+    Checked are operations that wait to be folded, the age of checkpoints, and units of work that
+    have been open for long.
     """
     findings: list[Finding] = []
     unreachable = False

@@ -19,15 +19,34 @@ from ledgermq.cli.options.target import json_option
 @click.option(
     "--bootstrap",
     metavar="HOST:PORT",
-    help="Installation to measure.  [default: one that is started for the purpose]",
+    help="Kafka address of the installation to measure.  [default: one started for the purpose]",
 )
-@click.option("--queue-manager", metavar="NAME", default="QM1", show_default=True)
-@click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True)
-@click.option("--row", "names", multiple=True, help="Measure this row only; may be repeated.")
+@click.option(
+    "--queue-manager",
+    metavar="NAME",
+    default="QM1",
+    show_default=True,
+    help="Queue manager that is measured.",
+)
+@click.option(
+    "--runs",
+    metavar="NUMBER",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="How often each row is measured.",
+)
+@click.option(
+    "--row",
+    "names",
+    metavar="ROW",
+    multiple=True,
+    help="Measure only this row of the table. May be repeated.",
+)
 @click.option(
     "--against",
     type=click.Choice(["rabbitmq"]),
-    help="Run each row beside this one, from the distribution's package; print the ratios.",
+    help="Measure each row on this broker, too, from the distribution's package; print ratios.",
 )
 @click.option(
     "--growth",
@@ -44,7 +63,8 @@ from ledgermq.cli.options.target import json_option
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the figures to this file too, as JSON; growth also as a picture beside it, .svg.",
+    help="Write the figures to this file, too, as JSON; with --growth or --managers also a picture "
+    "beside it, .svg.",
 )
 @json_option
 def bench(**options: Any) -> int:
@@ -74,25 +94,32 @@ def bench(**options: Any) -> int:
 
 
 @click.command(cls=OnceCommand)
-@click.option("--all", "whole_year", is_flag=True, help="The whole year, 336,776 flights.")
+@click.option(
+    "--all",
+    "whole_year",
+    is_flag=True,
+    help="Run all flights of the year, 336,776; without it only some.",
+)
 @click.option(
     "--data-dir",
     "data_directory",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(".demo"),
     show_default=True,
-    help="Where everything is kept; what an earlier demo left there is removed.",
+    help="Directory for all data of the demo; what an earlier demo left there is removed.",
 )
 @click.option(
     "--bootstrap",
     metavar="HOST:PORT",
-    help="Installation to play on, new or without the demo's queues.  [default: one of its own]",
+    help="Kafka address of the installation to use, which must not have the demo's queues.  "
+    "[default: one of its own]",
 )
 @click.option(
     "--kill-worker",
     "kill_command",
     metavar="COMMAND",
-    help="With --bootstrap: kills the worker {worker}.  [default: none is killed]",
+    help="With --bootstrap: command that kills a worker; {worker} in it stands for the "
+    "worker's name.  [default: none is killed]",
 )
 def demo(
     whole_year: bool, data_directory: Path, bootstrap: str | None, kill_command: str | None

@@ -11,17 +11,17 @@ from ledgermq.cli.printing.output import Output, count_of
 
 @click.group(cls=OnceGroup)
 def checkpoint() -> None:
-    """Manage checkpoints of the state."""
+    """Discard checkpoints of the state, from which workers start."""
 
 
 @checkpoint.command()
-@click.option("--yes", is_flag=True, help="Do it.")
+@click.option("--yes", is_flag=True, help="Do it; without --yes nothing is changed.")
 @resting_target_options
 def discard(target: Target, output: Output, yes: bool) -> None:
     """Discard all checkpoints of the queue manager, so that its worker starts from the log.
 
-    For a worker that refuses to start because the checkpoints are not of this log. Stop the workers
-    first. Nothing is lost: the state is folded again from the operations.
+    Use it when a worker refuses to start because the checkpoints do not belong to this log. Stop
+    the workers first. Nothing is lost: the next worker folds all operations again.
     """
     from ledgermq.processor.checkpoints.loading import discard_checkpoints
 

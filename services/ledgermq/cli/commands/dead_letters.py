@@ -7,7 +7,13 @@ from typing import Any, Final
 import click
 
 from ledgermq.cli.commands.messages import show_message
-from ledgermq.cli.options.chosen_messages import PURGE, RETRY, carry_out, handling_options
+from ledgermq.cli.options.chosen_messages import (
+    PURGE,
+    RETRY,
+    carry_out,
+    handling_options,
+    purge_options,
+)
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import LONG
@@ -23,14 +29,20 @@ COLUMNS: Final = (
 
 @click.group(cls=OnceGroup)
 def dlq() -> None:
-    """Messages that expired, were delivered too often or were moved: look, send back, purge."""
+    """Look at dead letters, messages that came from another destination; send them back, or purge.
+
+    They came because they expired, were redelivered too often, or were moved there.
+    """
 
 
 @dlq.command("list")
 @click.argument("names", nargs=-1)
 @target_options
 def list_origins(target: Target, output: Output, names: tuple[str, ...]) -> None:
-    """List queues (NAMES, or all) that hold messages from elsewhere, by reason and origin."""
+    """Count the messages of queues that came from elsewhere, by reason and origin.
+
+    NAMES are the queues; without them all queues are looked at.
+    """
     rows: list[dict[str, Any]] = []
     with target.connect() as connection:
         queues = names or [one.name for one in connection.admin.list_queues() if one.message_count]
@@ -64,14 +76,21 @@ def show(target: Target, output: Output, queue: str, sequence: int) -> None:
 @handling_options
 @target_options
 def retry(target: Target, output: Output, queue: str, **options: Any) -> None:
-    """Send messages of QUEUE back to where each came from."""
+    """Send messages of QUEUE back to the queue or topic that each came from.
+
+    Messages stay if they came from nowhere else, if their origin is gone, or if a consumer holds
+    them.
+    """
     carry_out(target, output, RETRY, queue, options)
 
 
 @dlq.command()
 @click.argument("queue")
-@handling_options
+@purge_options
 @target_options
 def purge(target: Target, output: Output, queue: str, **options: Any) -> None:
-    """Remove the messages of QUEUE."""
+    """Remove the messages of QUEUE that no consumer holds, wherever they came from.
+
+    `ledgermq msg delete` removes single messages by their sequence numbers.
+    """
     carry_out(target, output, PURGE, queue, options)

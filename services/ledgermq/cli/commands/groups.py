@@ -65,7 +65,7 @@ def group() -> None:
 
 @group.command("list")
 @click.argument("queue")
-@click.option("--incomplete", is_flag=True, help="Only those of which something is missing.")
+@click.option("--incomplete", is_flag=True, help="List only groups of which something is missing.")
 @target_options
 def list_groups(target: Target, output: Output, queue: str, incomplete: bool) -> None:
     """List the groups of which QUEUE holds something, the oldest first, and what is missing.

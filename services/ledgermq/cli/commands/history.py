@@ -41,17 +41,21 @@ CHANGES_COLUMNS: Final = (
     type=Count(min=1),
     default=ROWS_MAX_DEFAULT,
     show_default=True,
-    help="Print so many rows at most.",
+    help="How many rows are printed at most; a remark says if there are more.",
 )
 @archive_option
 @target_options
 def sql(
     target: Target, output: Output, query: str, at: Any, limit: int, archive: Path | None
 ) -> None:
-    """Answer QUERY, a SELECT over the tables of what happened (docs/tables.md).
+    r"""Answer QUERY, one SELECT in the SQL of Spark over tables that are made from the log.
 
-    Tables are message_events, operations, outcomes, messages, deliveries, units_of_work, sessions,
-    groups, subscriptions and queue_depth. What does anything but answer is not run.
+    The tables are message_events, operations, outcomes, messages, deliveries, units_of_work,
+    sessions, groups, subscriptions and queue_depth; docs/tables.md has their columns. Only queries
+    are run: statements that change anything are refused. Example:
+
+    \b
+        ledgermq sql "SELECT destination, count(*) FROM messages GROUP BY destination"
     """
     from ledgermq_spark.archive.archived import facts_of_nothing
     from ledgermq_spark.tables.asking import answer_query, check_query
@@ -88,7 +92,7 @@ def tables() -> None:
     type=click.Choice(("parquet", "delta")),
     default="parquet",
     show_default=True,
-    help="Files of Parquet, or Delta Lake tables; these need --archive.",
+    help="parquet: files of Parquet; delta: Delta Lake tables, which need --archive.",
 )
 @archive_option
 @target_options
@@ -100,10 +104,11 @@ def write(
     table_format: str,
     archive: Path | None,
 ) -> None:
-    """Write all tables (docs/tables.md) below DIRECTORY.
+    """Write all tables that `ledgermq sql` knows into DIRECTORY; docs/tables.md describes them.
 
-    With --archive what came since the last time is added, by queue manager and day; without, all
-    are written as Parquet in place of those there. A directory is for one of these ways.
+    Without --archive all tables are written as Parquet, in place of those that are there. With
+    --archive, what is new since the last time is added, by queue manager and day. Use a directory
+    for one of the two ways only.
     """
     if archive is not None:
         if at is not None:
@@ -148,8 +153,8 @@ def _add_new(
 
 
 @click.command(cls=OnceCommand)
-@click.option("--from", "since", type=MOMENT, required=True, help="A log position or a time.")
-@click.option("--to", "until", type=MOMENT, help="The later one.  [default: the log's end]")
+@click.option("--from", "since", type=MOMENT, required=True, help="The earlier moment.")
+@click.option("--to", "until", type=MOMENT, help="The later moment.  [default: the log's end]")
 @archive_option
 @target_options
 def diff(target: Target, output: Output, since: Any, until: Any, archive: Path | None) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgermq.cli.options.bodies import body_line
-from ledgermq.cli.options.consent import actor_option, confirm
+from ledgermq.cli.options.consent import actor_option, confirm, yes_option
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.journal_choice import choice_from, choice_options, directory_option
 from ledgermq.cli.options.once import OnceGroup
@@ -51,23 +51,33 @@ class JournalEmptyError(LedgerMQError):
 
 @click.group(cls=OnceGroup)
 def journal() -> None:
-    """The journal: what was put while journaling was on, kept whatever became of it.
+    """Back up, list and republish the journal: the messages put while journaling was on.
 
-    It is turned on by `ledgermq manager alter --journaling`; `ledgermq manager show` has its
-    lifetime, where on the log it begins, and the last backup.
+    They are in the journal for a lifetime of their own, whether consumed or not. It is turned on by
+    `ledgermq manager alter --journaling`; `ledgermq manager show` prints its lifetime, where on the
+    log it begins, and the last backup.
     """
 
 
 @journal.command()
 @directory_option
-@click.option("--reason", default="backup of the journal", help="Why; it is recorded on the log.")
+@click.option(
+    "--reason",
+    metavar="TEXT",
+    default="backup of the journal",
+    show_default=True,
+    help="Why it is done; recorded on the log.",
+)
 @actor_option
 @click.option(
     "--from-checkpoint",
     is_flag=True,
-    help="For a trimmed log whose archive is lost: give up what came in before its checkpoints.",
+    help="If the log is trimmed and earlier backups are lost: back up what came in since the "
+    "oldest checkpoint, and give up what came in before. Without it the command refuses.",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option(
+    "--dry-run", is_flag=True, help="Only show which messages are meant, and change nothing."
+)
 @target_options
 def backup(
     target: Target,
@@ -78,10 +88,10 @@ def backup(
     from_checkpoint: bool,
     dry_run: bool,
 ) -> None:
-    """Archive the journal as Parquet; then what has expired is in it no longer.
+    """Write the journal to files of Parquet, and remove from it the messages that have expired.
 
-    All of it is archived, expired or not, and read back before anything leaves. What the journal
-    does not need any more may then be cut off the log: `ledgermq log trim`.
+    All messages of the journal are written to --directory, expired or not, and read back before any
+    is removed. `ledgermq log trim` can then cut off the log what the journal needs no more.
     """
     from ledgermq_spark.journal.archive import Archive
     from ledgermq_spark.journal.summary import summary_of
@@ -142,11 +152,11 @@ def backup(
     type=Count(min=0),
     default=LISTED_DEFAULT,
     show_default=True,
-    help="How many at most; 0: all.",
+    help="How many messages at most, the first ones; 0: all.",
 )
 @target_options
 def list_messages(target: Target, output: Output, limit: int, **options: Any) -> None:
-    """List messages of the journal and of its archive, as they came in."""
+    """List messages of the journal and of its backups, in the order in which they were put."""
     with _chosen(target, output, options, limit=limit + 1 if limit else 0) as messages:
         found = messages()
         shown = islice(found, limit) if limit else found
@@ -165,22 +175,41 @@ def list_messages(target: Target, output: Output, limit: int, **options: Any) ->
 
 @journal.command()
 @choice_options
-@click.option("--id", "message_ids", multiple=True, help="Only this message. May be repeated.")
-@click.option("--to", help="Where to put the copies.  [default: where each was put to]")
-@click.option("--limit", type=Count(min=0), default=0, help="How many at most; 0: all.")
-@click.option("--skip", type=Count(min=0), default=0, help="Leave out the first ones.")
+@click.option(
+    "--id",
+    "message_ids",
+    metavar="MESSAGE-ID",
+    multiple=True,
+    help="Only the message with this id, 32 hexadecimal digits. May be repeated.",
+)
+@click.option(
+    "--to",
+    metavar="DESTINATION",
+    help="Where the copies are put: a queue, as NAME or queue:NAME, or topic:NAME.  [default: "
+    "where each original was put]",
+)
+@click.option(
+    "--limit",
+    type=Count(min=0),
+    default=0,
+    help="How many messages at most; 0, the default: all.",
+)
+@click.option("--skip", type=Count(min=0), default=0, help="Leave out so many, the first ones.")
 @click.option(
     "--time-to-live",
     type=Duration(0),
     default="none",
-    help="Time to live of the copies; none: for ever.",
+    show_default=True,
+    help="How long the copies live from now on; none: for ever.",
 )
-@click.option("--ungrouped", is_flag=True, help="Put each by itself, in no group.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
-@click.option("--yes", is_flag=True, help="Do it without asking.")
+@click.option("--ungrouped", is_flag=True, help="Put copies without the group of their originals.")
+@click.option(
+    "--dry-run", is_flag=True, help="Only show which messages are meant, and change nothing."
+)
+@yes_option
 @target_options
 def republish(target: Target, output: Output, **options: Any) -> None:
-    """Put copies of messages of the journal on a queue or topic again.
+    """Put copies of messages of the journal or of its backups on a queue or topic.
 
     A copy is a new, persistent message; its property LedgerMQ_JournalMessageId is the id of the
     original. Republished twice, a message is there twice, and both copies name that id.

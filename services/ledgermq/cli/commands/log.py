@@ -92,16 +92,18 @@ def log() -> None:
     "--before",
     type=MOMENT,
     required=True,
-    help="Cut what lies below this position (1234), or was appended up to this time.",
+    help="Cut what lies below this position, or was appended up to this time.",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would go, and what needs it.")
+@click.option(
+    "--dry-run", is_flag=True, help="Only show what would be cut, and what still needs it."
+)
 @click.option("--yes", is_flag=True, help="Do it: what is cut cannot be brought back.")
 @target_options
 def trim(target: Target, output: Output, before: Any, dry_run: bool, yes: bool) -> int:
-    """Cut the beginning of the log, if no live message, checkpoint or journal needs it.
+    """Cut off the beginning of the log, if no live message, checkpoint or journal needs it.
 
-    State and messages stay. What happened before can be audited and traced no more: audit first,
-    and note the digest (`ledgermq chain show`).
+    State and messages stay. What was cut can be audited and traced no more: audit first, and note
+    the digest (`ledgermq chain show`), or add the log to an archive (`ledgermq archive update`).
     """
     claim = target.claim()
     plan = _plan(target, claim, before)
@@ -130,9 +132,14 @@ def trim(target: Target, output: Output, before: Any, dry_run: bool, yes: bool) 
 @click.option(
     "--before",
     type=MOMENT,
-    help="Write what live messages need below this position (1234), or up to this time.",
+    help="Write again what live messages need below this position, or up to this time.",
 )
-@click.option("--all", "everything", is_flag=True, help="Write what all live messages need.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Write again what all live messages need, instead of --before.",
+)
 @click.option("--dry-run", is_flag=True, help="Only show what would be written again.")
 @reason_option
 @actor_option
@@ -149,7 +156,7 @@ def relocate(
     """Write old live messages again at the end of the log, so that it can be trimmed.
 
     The messages stay what and where they are. Uncommitted and blocked puts are not written again.
-    The checkpoints that know nothing of it are replaced: three new ones are made.
+    Checkpoints that still refer to the old positions are replaced: three new ones are made.
     """
     from ledgermq.processor.lanes.bodies import LogReader
     from ledgermq_spark.log.positions import partition_ranges

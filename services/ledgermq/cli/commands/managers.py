@@ -17,10 +17,10 @@ from ledgermq.cli.options.setting_options import (
     shown_settings,
 )
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.options.together import LONG, LONG_MAX
+from ledgermq.cli.options.together import LONG, Long
 from ledgermq.cli.printing.output import Output, cell_text
 
-AT_LEAST_ONE: Final = click.IntRange(1, LONG_MAX)
+AT_LEAST_ONE: Final = Long(min=1)
 ANY_NUMBER: Final = LONG
 
 
@@ -32,7 +32,7 @@ def manager() -> None:
 @manager.command()
 @target_options
 def show(target: Target, output: Output) -> None:
-    """Show the queue manager, and the log position it is true at."""
+    """Show settings and figures of the queue manager, at the log position that it has reached."""
     with target.connect() as connection:
         status = asdict(connection.admin.queue_manager_status())
     labels: dict[str, Any] = {}
@@ -64,63 +64,81 @@ def _backup_text(target: Target, backup: dict[str, Any] | None) -> str:
 @click.option(
     "--automatic-creation/--no-automatic-creation",
     default=None,
-    help="Whether a first use creates an unknown queue or topic.",
+    help="Whether the first use of an unknown queue or topic creates it, as is the default; if "
+    "not, the use is refused.",
 )
 @click.option(
     "--maximum-lifetime",
     "maximum_lifetime_ms",
     type=Duration(0),
-    help="How long a message stays at most, those that are there too; none: for ever.",
+    help="How long a message may live, whatever its own time to live; those that are there already "
+    "too. The default is 30d; none: for ever.",
 )
 @click.option(
     "--segment-bytes",
     type=AT_LEAST_ONE,
-    help="How much a segment of the storage takes, and a unit of work at most.",
+    help="Bytes of a segment, the unit in which the room of live messages is counted (`ledgermq "
+    "storage`); a unit of work that puts more is refused. The default is 16777216.",
 )
-@click.option("--segments-min", type=AT_LEAST_ONE, help="How many segments there are at least.")
+@click.option(
+    "--segments-min",
+    type=AT_LEAST_ONE,
+    help="How many segments there are at least. The default is 4.",
+)
 @click.option(
     "--segments-max",
     type=ANY_NUMBER,
-    help="How many there are at most: then puts are refused while there is no room; 0: no limit.",
+    help="How many segments there are at most: puts are refused while all are full or pinned by "
+    "live messages. 0, the default: no limit.",
 )
 @click.option(
     "--messages-max",
     type=ANY_NUMBER,
-    help="Most messages that all queues and topics may hold, current and pending; 0: no quota.",
+    help="Quota of messages in all queues and topics together, in flight and uncommitted ones too; "
+    "sends beyond it wait for room until their send time-out. 0, the default: no quota.",
 )
 @click.option(
-    "--bytes-max", type=ANY_NUMBER, help="Most bytes that these messages may have; 0: no quota."
+    "--bytes-max",
+    type=ANY_NUMBER,
+    help="The same for the bytes of these messages; 0, the default: no quota.",
 )
 @click.option(
     "--messages-resume",
     type=ANY_NUMBER,
-    help="Sends that wait for --messages-max go on at so many; 0: when there is room.",
+    help="Once a send had to wait for --messages-max, sends go on when no more than so many "
+    "messages are left; 0, the default: as soon as there is room.",
 )
 @click.option(
-    "--bytes-resume", type=ANY_NUMBER, help="The same for --bytes-max; 0: when there is room."
+    "--bytes-resume",
+    type=ANY_NUMBER,
+    help="The same for --bytes-max; 0, the default: as soon as there is room.",
 )
 @click.option(
     "--journaling/--no-journaling",
     default=None,
-    help="Whether messages put from now on are journaled.",
+    help="Whether messages put from now on go to the journal (`ledgermq journal`); by default "
+    "none.",
 )
 @click.option(
     "--journal-lifetime",
     "journal_lifetime_ms",
     type=Duration(0),
-    help="How long a message stays in the journal, those that are there too; none: for ever.",
+    help="How long messages stay in the journal, those that are there already too; the next backup "
+    "removes older ones. The default is 7d; none: for ever.",
 )
 @click.option(
     "--unit-of-work-time-limit",
     "unit_of_work_time_limit_ms",
     type=Duration(0),
-    help="How long a unit of work may be open before it is rolled back; none: no limit.",
+    help="How long a unit of work may be open; then it is rolled back. The default is none: no "
+    "limit.",
 )
 @click.option(
     "--unit-of-work-idle-limit",
     "unit_of_work_idle_limit_ms",
     type=Duration(0),
-    help="How long it may be without a put or get; none: no limit.",
+    help="How long a unit of work may be open without a further put or get; then it is rolled "
+    "back. The default is none: no limit.",
 )
 @redelivery_options
 @target_options

@@ -27,7 +27,10 @@ def msg() -> None:
 @handling_options
 @target_options
 def move(target: Target, output: Output, source: str, destination: str, **options: Any) -> None:
-    """Move messages of SOURCE to DESTINATION, where they get new sequence numbers."""
+    """Move messages of SOURCE to DESTINATION, where they get new sequence numbers.
+
+    Both are a queue, as NAME or queue:NAME, or topic:NAME. Messages that a consumer holds stay.
+    """
     carry_out(target, output, MOVE, source, options, destination_named(destination))
 
 
@@ -37,7 +40,11 @@ def move(target: Target, output: Output, source: str, destination: str, **option
 @handling_options
 @target_options
 def copy(target: Target, output: Output, source: str, destination: str, **options: Any) -> None:
-    """Put copies of messages of SOURCE to DESTINATION; the originals stay where they are."""
+    """Put copies of messages of SOURCE to DESTINATION; the originals stay where they are.
+
+    Both are a queue, as NAME or queue:NAME, or topic:NAME. Messages that a consumer holds are not
+    copied.
+    """
     carry_out(target, output, COPY, source, options, destination_named(destination))
 
 
@@ -46,9 +53,14 @@ def copy(target: Target, output: Output, source: str, destination: str, **option
 @handling_options
 @target_options
 def delete(target: Target, output: Output, source: str, **options: Any) -> None:
-    """Delete messages of SOURCE; say which by --selector or --sequence."""
+    """Delete those messages of SOURCE that --selector or --sequence names.
+
+    SOURCE is a queue, as NAME or queue:NAME, or topic:NAME. Messages that a consumer holds stay.
+    """
     if not options["selector"] and not options["sequences"]:
-        raise click.UsageError("say which messages: --selector or --sequence; or purge the queue")
+        raise click.UsageError(
+            "say which messages, by --selector or --sequence; `ledgermq queue purge` removes all"
+        )
     carry_out(target, output, DELETE, source, options)
 
 

@@ -28,27 +28,69 @@ UNANSWERED_MAX = 10_000
 @click.argument("destination")
 @click.argument("body", required=False)
 @click.option(
-    "--file", "file", type=click.File("rb"), help="Put the bytes of this file; - is standard input."
+    "--file",
+    "file",
+    metavar="FILE",
+    type=click.File("rb"),
+    help="Put the bytes of this file as one message; - is standard input.",
 )
-@click.option("--json-body", is_flag=True, help="Bodies are JSON objects: put map messages.")
 @click.option(
-    "--property", "properties", multiple=True, metavar="NAME=VALUE", help="May be repeated."
+    "--json-body", is_flag=True, help="Read each body as a JSON object and put a map message."
 )
-@click.option("--priority", type=click.IntRange(0, 9), default=4, show_default=True)
-@click.option("--time-to-live", type=Duration(), default=0, help="It expires then; else never.")
-@click.option("--delivery-delay", type=Duration(), default=0, help="It is not delivered before.")
-@click.option("--correlation-id", help="Link to another message.")
-@click.option("--reply-to", metavar="queue:NAME", help="Where an answer is wanted.")
-@click.option("--type", "type_", help="The sender's name for the kind of message.")
+@click.option(
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A property, which selectors may ask for. VALUE is a number if it is written as one, true "
+    "or false, else text. May be repeated.",
+)
+@click.option(
+    "--priority",
+    metavar="NUMBER",
+    type=click.IntRange(0, 9),
+    default=4,
+    show_default=True,
+    help="Messages of a higher priority are delivered first.",
+)
+@click.option(
+    "--time-to-live",
+    type=Duration(),
+    default=0,
+    help="How long the message lives from now on; then it expires.  [default: for ever]",
+)
+@click.option(
+    "--delivery-delay",
+    type=Duration(),
+    default=0,
+    help="How long the message waits before it is delivered.  [default: not at all]",
+)
+@click.option(
+    "--correlation-id",
+    metavar="TEXT",
+    help="Correlation id (JMSCorrelationID), by which a reply is matched with its request.",
+)
+@click.option(
+    "--reply-to",
+    metavar="DESTINATION",
+    help="Where the receiver is to send its reply (JMSReplyTo): queue:NAME or topic:NAME.",
+)
+@click.option(
+    "--type",
+    "type_",
+    metavar="TEXT",
+    help="Kind of the message (JMSType), a name on which sender and receiver agree.",
+)
 @click.option(
     "--deduplication-id",
     metavar="ID",
-    help="A second message of that id vanishes, where the destination has a deduplication window.",
+    help="Put nothing if the destination has taken a message with this id within its deduplication "
+    "window; a destination without a window refuses the id.",
 )
 @click.option(
     "--non-persistent",
     is_flag=True,
-    help="Mark the message so; it is written to the log all the same.",
+    help="Mark the message as non-persistent; it is stored as safely as any other.",
 )
 @target_options
 def put(

@@ -7,7 +7,13 @@ from typing import Any
 
 import click
 
-from ledgermq.cli.options.chosen_messages import MOVE, PURGE, carry_out, handling_options
+from ledgermq.cli.options.chosen_messages import (
+    MOVE,
+    PURGE,
+    carry_out,
+    handling_options,
+    purge_options,
+)
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.setting_options import common_options, given_options, setting_options
@@ -52,12 +58,15 @@ def queue() -> None:
 @click.option(
     "--group-affinity",
     is_flag=True,
-    help="All messages of a group go to one consumer, while that is open.",
+    help="Deliver all messages of a group to one consumer, as long as that is open.",
 )
 @setting_options
 @target_options
 def create(target: Target, output: Output, name: str, **settings: Any) -> None:
-    """Create queue NAME."""
+    """Create queue NAME; refused if there is one.
+
+    A setting that is not given has its default.
+    """
     with target.connect() as connection:
         position = connection.admin.create_queue(name, **settings)
     done(output, "queue", name, "created", position)
@@ -66,7 +75,7 @@ def create(target: Target, output: Output, name: str, **settings: Any) -> None:
 @queue.command("list")
 @target_options
 def list_queues(target: Target, output: Output) -> None:
-    """List the queues with their figures."""
+    """List the queues, with how many messages they hold, in which states, and their consumers."""
     with target.connect() as connection:
         found = [status_document(status) for status in connection.admin.list_queues()]
     rows = found if output.as_json else [list_row(status) for status in found]
@@ -75,7 +84,7 @@ def list_queues(target: Target, output: Output) -> None:
 
 @queue.command()
 @click.argument("name")
-@click.option("--states", is_flag=True, help="Messages and bytes by state instead.")
+@click.option("--states", is_flag=True, help="Print messages and bytes by state instead.")
 @target_options
 def stat(target: Target, output: Output, name: str, states: bool) -> None:
     """Print the status screen of queue NAME: nine lines, times in UTC as MMDDYYYY:HH:MM:SS.
@@ -139,12 +148,13 @@ def why(target: Target, output: Output, name: str) -> None:
 @click.option(
     "--group-affinity/--no-group-affinity",
     default=None,
-    help="Whether all messages of a group go to one consumer, while that is open.",
+    help="Whether all messages of a group are delivered to one consumer, as long as that is open.",
 )
 @click.option(
     "--gets-disabled/--gets-enabled",
     default=None,
-    help="Whether it takes messages and delivers none; as suspend and resume do.",
+    help="Whether it takes messages and delivers none; `queue suspend` and `queue resume` do the "
+    "same.",
 )
 @setting_options
 @target_options
@@ -180,14 +190,17 @@ def resume(target: Target, output: Output, name: str) -> None:
 
 @queue.command()
 @click.argument("name")
-@click.option("--purge", is_flag=True, help="Delete it with the messages that it still holds.")
-@click.option("--dry-run", is_flag=True, help="Only show how many messages would go.")
-@click.option("--yes", is_flag=True, help="With --purge: do it.")
+@click.option("--purge", is_flag=True, help="Delete it although it holds messages; they are lost.")
+@click.option("--dry-run", is_flag=True, help="Only show how many messages would be lost.")
+@click.option("--yes", is_flag=True, help="With --purge: do it; without --yes nothing is changed.")
 @target_options
 def delete(
     target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool
 ) -> None:
-    """Delete queue NAME, which nobody may be using and which, without --purge, must be empty."""
+    """Delete queue NAME, which no session may be using.
+
+    Without --purge it must also be empty.
+    """
     with target.connect() as connection:
         if dry_run or (purge and not yes):
             count = connection.admin.queue_status(name).message_count
@@ -200,10 +213,14 @@ def delete(
 
 @queue.command()
 @click.argument("name")
-@handling_options
+@purge_options
 @target_options
 def purge(target: Target, output: Output, name: str, **options: Any) -> None:
-    """Remove messages of queue NAME that no consumer holds (or topic:NAME, of a --subscription)."""
+    """Remove the messages of queue NAME that no consumer holds.
+
+    NAME may also be topic:NAME, with --subscription. `ledgermq msg delete` removes single messages
+    by their sequence numbers.
+    """
     carry_out(target, output, PURGE, name, options)
 
 
@@ -213,5 +230,9 @@ def purge(target: Target, output: Output, name: str, **options: Any) -> None:
 @handling_options
 @target_options
 def move(target: Target, output: Output, name: str, destination: str, **options: Any) -> None:
-    """Move the messages of queue NAME that no consumer holds to DESTINATION."""
+    """Move the messages of queue NAME that no consumer holds to DESTINATION.
+
+    DESTINATION is a queue, as NAME or queue:NAME, or topic:NAME. Messages get new sequence numbers
+    there.
+    """
     carry_out(target, output, MOVE, name, options, destination_named(destination))

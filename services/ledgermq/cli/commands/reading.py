@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from ledgermq.cli.options.bodies import selector_option
 from ledgermq.cli.options.destinations import queue_from
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
@@ -24,15 +25,10 @@ if TYPE_CHECKING:
 PAGE_MESSAGES: Final = 200
 # How long to listen before asking whether there is anything to wait for.
 PROMPT_SECONDS: Final = 0.2
-WHY_NO_TOPIC: Final = "messages of topics are had through subscriptions, in a program"
+WHY_NO_TOPIC: Final = "messages of a topic are consumed from its subscriptions, by a program"
 
-_selector_option = click.option(
-    "--selector",
-    metavar="TEXT",
-    help="Only messages that this message selector selects, as region = 'EU' AND count > 2.",
-)
 _body_only_option = click.option(
-    "--body-only", is_flag=True, help="Print bodies alone, one a line."
+    "--body-only", is_flag=True, help="Print only the bodies, one on each line."
 )
 
 
@@ -45,10 +41,14 @@ _body_only_option = click.option(
     type=Number(min=0),
     default=0.0,
     metavar="SECONDS",
-    help="How long to wait for a message that is not there yet.",
+    help="How many seconds to wait while there are fewer messages; 0, the default: not at all.",
 )
-@_selector_option
-@click.option("--no-ack", is_flag=True, help="Give back what was got; it counts as delivered.")
+@selector_option
+@click.option(
+    "--no-ack",
+    is_flag=True,
+    help="Give the messages back afterwards; each then counts as delivered once more.",
+)
 @_body_only_option
 @target_options
 def get(
@@ -57,13 +57,13 @@ def get(
     queue: str,
     count: int,
     wait_seconds: float,
-    selector: str | None,
+    selector: str,
     no_ack: bool,
     body_only: bool,
 ) -> None:
     """Take messages from QUEUE and acknowledge them once they are printed.
 
-    With --json one JSON document a line is printed for each message.
+    With --json a JSON document is printed on a line for each message.
     """
     import ledgermq
 
@@ -73,7 +73,7 @@ def get(
     found = 0
     with target.connect() as connection, connection.session(ack=ledgermq.AckMode.CLIENT) as session:
         consumer = session.consumer(
-            f"queue:{queue}", prefetch=min(count, PAGE_MESSAGES), selector=selector
+            f"queue:{queue}", prefetch=min(count, PAGE_MESSAGES), selector=selector or None
         )
         # A session gets no more than this before it acknowledges.
         limit = connection.admin.queue_status(queue).unacknowledged_max
@@ -98,7 +98,7 @@ def _take(
     connection: Connection,
     consumer: Consumer,
     queue: str,
-    selector: str | None,
+    selector: str,
     count: int,
     deadline: float,
 ) -> list[Message]:
@@ -117,14 +117,14 @@ def _take(
     return messages
 
 
-def _is_coming(connection: Connection, queue: str, selector: str | None, held: int) -> bool:
+def _is_coming(connection: Connection, queue: str, selector: str, held: int) -> bool:
     """Whether a message is there that this command will be given, and only has to wait for."""
     status = connection.admin.queue_status(queue)
     if not status.current or status.gets_disabled:
         return False
     if status.unacknowledged_max and held >= status.unacknowledged_max:
         return False
-    return selector is None or any(
+    return not selector or any(
         True for _ in connection.browser(f"queue:{queue}", selector=selector)
     )
 
@@ -132,13 +132,13 @@ def _is_coming(connection: Connection, queue: str, selector: str | None, held: i
 @click.command(cls=OnceCommand)
 @click.argument("queue")
 @click.option("--count", type=Count(min=1), default=20, show_default=True, help="How many at most.")
-@_selector_option
+@selector_option
 @click.option(
     "--order",
     type=click.Choice(["physical", "logical"]),
     default="physical",
     show_default=True,
-    help="By sequence number, or groups together and in their own order.",
+    help="physical: by sequence number; logical: groups together and each in its own order.",
 )
 @_body_only_option
 @target_options
@@ -147,7 +147,7 @@ def browse(
     output: Output,
     queue: str,
     count: int,
-    selector: str | None,
+    selector: str,
     order: str,
     body_only: bool,
 ) -> None:
@@ -157,7 +157,7 @@ def browse(
     queue = queue_from(queue, why=WHY_NO_TOPIC)
     with target.connect() as connection:
         wanted = ledgermq.Order(order.upper())
-        browser = connection.browser(f"queue:{queue}", selector=selector, order=wanted)
+        browser = connection.browser(f"queue:{queue}", selector=selector or None, order=wanted)
         found = print_messages(output, islice(browser, count), body_only=body_only)
     if not found:
         output.remark(f"no message available on {queue}")

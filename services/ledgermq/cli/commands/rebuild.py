@@ -51,11 +51,12 @@ SUBSCRIPTION_COLUMNS: Final = (
 
 @click.command(cls=OnceCommand)
 @at_option
-@click.option("--queue", metavar="NAME", help="Print the status screen of this queue only.")
+@click.option("--queue", metavar="NAME", help="Print only the status screen of this queue.")
 @click.option(
     "--from-checkpoint",
     is_flag=True,
-    help="Start with a checkpoint, not with the beginning of the log.",
+    help="Fold the log from a checkpoint instead of its beginning: sooner, but it trusts that "
+    "checkpoint. Done in any case if the log is trimmed.",
 )
 @archive_option
 @target_options

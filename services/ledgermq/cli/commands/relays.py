@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ledgermq.cli.options.consent import confirm
+from ledgermq.cli.options.consent import confirm, yes_option
 from ledgermq.cli.options.destinations import destination_named, queue_from
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.stopping import stopped_by_signals
@@ -40,13 +40,32 @@ def relay() -> None:
 
 
 @relay.command()
-@click.option("--from", "from_", required=True, metavar="QUEUE@QM", help="Where messages are.")
-@click.option("--to", required=True, metavar="DESTINATION@QM", help="Where they are to go.")
-@click.option("--name", help="What it is called.  [default: QUEUE]")
 @click.option(
-    "--to-bootstrap", default="", metavar="HOST:PORT", help="Kafka of the other queue manager."
+    "--from",
+    "from_",
+    required=True,
+    metavar="QUEUE@QM",
+    help="Queue, and queue manager, whose messages are taken: queue:orders@QM1.",
 )
-@click.option("--to-topic-prefix", default="", metavar="PREFIX", help="Prefix of its log topics.")
+@click.option(
+    "--to",
+    required=True,
+    metavar="DESTINATION@QM",
+    help="Queue or topic, and queue manager, to which they are put: queue:orders@QM2.",
+)
+@click.option("--name", metavar="NAME", help="Name of the relay.  [default: that of the queue]")
+@click.option(
+    "--to-bootstrap",
+    default="",
+    metavar="HOST:PORT",
+    help="Address of the other queue manager's Kafka.  [default: the same Kafka]",
+)
+@click.option(
+    "--to-topic-prefix",
+    default="",
+    metavar="PREFIX",
+    help="Prefix of the log topics of the other queue manager.  [default: the same prefix]",
+)
 @target_options
 def create(
     target: Target,
@@ -57,7 +76,7 @@ def create(
     to_bootstrap: str,
     to_topic_prefix: str,
 ) -> None:
-    """Define a relay; `ledgermq relay run NAME` then does it."""
+    """Define a relay of a queue to another queue manager; `ledgermq relay run NAME` runs it."""
     from ledgermq.relay.definitions import Definition
 
     place, at, queue_manager = from_.partition("@")
@@ -112,11 +131,13 @@ def show(target: Target, output: Output, name: str) -> None:
 
 @relay.command()
 @click.argument("name")
-@click.option("--purge", is_flag=True, help="Also if transfers wait: their messages are gone.")
-@click.option("--yes", is_flag=True, help="Do it without asking.")
+@click.option(
+    "--purge", is_flag=True, help="Delete it although transfers wait; their messages are lost."
+)
+@yes_option
 @target_options
 def delete(target: Target, output: Output, name: str, purge: bool, yes: bool) -> None:
-    """Delete relay NAME, once nothing waits to be transferred."""
+    """Delete relay NAME; refused while transfers wait, unless --purge is given."""
     from ledgermq.relay.definitions import find_definition
 
     with target.connect() as connection:
@@ -130,10 +151,17 @@ def delete(target: Target, output: Output, name: str, purge: bool, yes: bool) ->
 
 @relay.command()
 @click.argument("name")
-@click.option("--until-end", is_flag=True, help="Stop when there is nothing more to relay.")
+@click.option(
+    "--until-end",
+    is_flag=True,
+    help="Stop when all there is has been relayed. Without it the relay waits for more.",
+)
 @target_options
 def run(target: Target, output: Output, name: str, until_end: bool) -> None:
-    """Relay what comes, until it is stopped; a second one waits until the first ends."""
+    """Run relay NAME until Ctrl-C or SIGTERM.
+
+    If it runs several times, one works and the others wait until that one ends.
+    """
     from ledgermq.relay.definitions import find_definition
     from ledgermq.relay.relaying import Relaying
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgermq.cli.options.bodies import body_line
-from ledgermq.cli.options.consent import confirm
+from ledgermq.cli.options.consent import confirm, yes_option
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.replay_choice import (
     CLIENT_ID,
@@ -72,15 +72,15 @@ class Counted:
 
 @click.command(cls=OnceCommand)
 @replay_options
-@click.option("--dry-run", is_flag=True, help="Only count, and list the first.")
-@click.option("--yes", is_flag=True, help="Do it without asking.")
+@click.option("--dry-run", is_flag=True, help="Only count the messages and list the first ones.")
+@yes_option
 @target_options
 def replay(target: Target, output: Output, dry_run: bool, yes: bool, **options: Any) -> None:
-    """Put messages again that came in between two moments, in their order, each once.
+    """Put again, in their order, the messages that were put between two moments, each once.
 
     A copy is a new message; its properties LedgerMQ_ReplayedMessageId, LedgerMQ_ReplayedFrom and
-    LedgerMQ_Replay name its original and this replay. What was killed or stopped goes on where it
-    was when the same is run again.
+    LedgerMQ_Replay name its original and this replay. If the command was killed or stopped, run the
+    same again: it goes on where it was.
     """
     target.check_broker()
     chosen = replay_choice(target, options)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ledgermq.cli.options.consent import confirm, expect_answer
+from ledgermq.cli.options.consent import confirm, expect_answer, yes_option
 from ledgermq.cli.options.moments import at_option
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.running import running
@@ -45,19 +45,20 @@ class RestoreRefusedError(LedgerMQError):
 @click.option(
     "--from-checkpoint",
     is_flag=True,
-    help="Start with the oldest usable checkpoint, not with the beginning of the log.",
+    help="Fold the log from the oldest usable checkpoint instead of its beginning; done in any "
+    "case if the log is trimmed.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be written and taken away.")
-@click.option("--yes", is_flag=True, help="Do it without asking.")
+@yes_option
 @resting_target_options
 def restore(
     target: Target, output: Output, at: Any, from_checkpoint: bool, dry_run: bool, yes: bool
 ) -> None:
     """Make a checkpoint from a rebuild, so that the next worker starts from it.
 
-    For when checkpoints are lost or wrong: the state is rebuilt from the log and held against the
-    outcomes on the lanes; the checkpoints that differ from it are taken away. Stop the workers
-    first. The log is only read.
+    Use it when checkpoints are lost or wrong, and stop the workers first. The state is rebuilt from
+    the log and compared with the outcomes on the lanes; checkpoints that differ are deleted. The
+    log is only read.
     """
     from ledgermq.processor.checkpoints.restoring import find_checkpoints, judge, write_restored
     from ledgermq_spark.jobs.proven_rebuild import proven_rebuild

@@ -32,7 +32,8 @@ def registry_option(command: Callable[..., Any]) -> Callable[..., Any]:
         envvar="LEDGERMQ_SCHEMA_REGISTRY",
         required=True,
         show_envvar=True,
-        help="Address of the registry. One with a password is better given by the environment.",
+        help="Address of the schema registry, http://[USER:PASSWORD@]HOST:PORT/PATH. Give one "
+        "with a password by the environment: arguments are seen by others.",
     )(command)
 
 
@@ -49,7 +50,7 @@ def _row(one: SchemaStatus) -> dict[str, Any]:
 @registry_option
 @json_option
 def list_schemas(url: str, as_json: bool) -> None:
-    """List the schemas that are registered, each with its id; without an id it is not."""
+    """List LedgerMQ's schemas with their ids in the registry; one without id is not registered."""
     from ledgermq.wire.framing.schema_registry import SchemaRegistry
 
     registry = SchemaRegistry(url)
@@ -83,7 +84,7 @@ def register(url: str, as_json: bool) -> None:
     type=Count(min=0),
     default=RECORDS_DEFAULT,
     show_default=True,
-    help="How many of the last records of each partition are looked at.",
+    help="How many records at the end of each partition are looked at.",
 )
 @target_options
 def check(target: Target, output: Output, url: str, records: int) -> int:

@@ -33,7 +33,9 @@ class SkipRefusedError(LedgerMQError):
 
 @click.command(cls=OnceCommand)
 @click.argument("position", type=LONG)
-@click.option("--through", type=LONG, help="Last position.  [default: POSITION]")
+@click.option(
+    "--through", type=LONG, help="Last position to skip, if there are several.  [default: POSITION]"
+)
 @who_and_why
 @resting_target_options
 def skip(
@@ -45,7 +47,7 @@ def skip(
     actor: str,
     yes: bool,
 ) -> None:
-    """Declare log positions skipped that stop every worker; the worker's log names them.
+    """Let workers skip log positions that stop every one of them; the worker's log names them.
 
     These are positions without a record, as the end of a Kafka transaction leaves them, and an
     Upgrade to a version that no worker ever ran with. Others are refused. The declaration is

@@ -40,7 +40,7 @@ def subscription() -> None:
 
 
 @subscription.command("list")
-@click.option("--topic", metavar="NAME", help="Those of this topic only.")
+@click.option("--topic", metavar="NAME", help="Only the subscriptions of this topic.")
 @target_options
 def list_subscriptions(target: Target, output: Output, topic: str | None) -> None:
     """List the subscriptions by topic, with what each holds."""
@@ -57,17 +57,17 @@ def list_subscriptions(target: Target, output: Output, topic: str | None) -> Non
     "--client-id",
     required=True,
     metavar="ID",
-    help='Client id that the subscription belongs to; "" for a shared one without.',
+    help='Client id that the subscription belongs to; "" for a shared one that has none.',
 )
-@click.option("--dry-run", is_flag=True, help="Only show how many messages would go.")
-@click.option("--yes", is_flag=True, help="Delete it also if it holds messages.")
+@click.option("--dry-run", is_flag=True, help="Only show how many messages would be lost.")
+@click.option("--yes", is_flag=True, help="Delete it although it holds messages; they are lost.")
 @target_options
 def delete(
     target: Target, output: Output, name: str, client_id: str, dry_run: bool, yes: bool
 ) -> None:
-    """Delete durable subscription NAME of a client id, which nobody may be using.
+    """Delete durable subscription NAME, which no session may be using.
 
-    While it is deleted the command has that client id, so no application may have it.
+    The command connects with that client id, so no application may be connected with it.
     """
     owner = f" of client id {client_id}" if client_id else ""
     named = {"subscription": name, "client_id": client_id}

@@ -41,7 +41,10 @@ def topic() -> None:
 @setting_options
 @target_options
 def create(target: Target, output: Output, name: str, **settings: Any) -> None:
-    """Create topic NAME."""
+    """Create topic NAME; refused if there is one.
+
+    A setting that is not given has its default.
+    """
     name = without_kind(name, "topic")
     with target.connect() as connection:
         position = connection.admin.create_topic(name, **settings)
@@ -86,17 +89,20 @@ def stat(target: Target, output: Output, name: str) -> None:
 
 @topic.command()
 @click.argument("name")
-@click.option("--purge", is_flag=True, help="Delete it with its durable subscriptions.")
-@click.option("--dry-run", is_flag=True, help="Only show what would go.")
-@click.option("--yes", is_flag=True, help="With --purge: do it.")
+@click.option(
+    "--purge",
+    is_flag=True,
+    help="Delete it with its durable subscriptions; their messages are lost.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be lost.")
+@click.option("--yes", is_flag=True, help="With --purge: do it; without --yes nothing is changed.")
 @target_options
 def delete(
     target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool
 ) -> None:
-    """Delete topic NAME, which nobody may be using.
+    """Delete topic NAME, which no session may be using.
 
-    Without --purge it must have no durable subscriptions either; with it they go, and what they
-    hold.
+    Without --purge it must also have no durable subscriptions.
     """
     name = without_kind(name, "topic")
     with target.connect() as connection:

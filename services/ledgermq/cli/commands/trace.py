@@ -51,14 +51,18 @@ def _in_a_directory(
 
 @click.command(cls=OnceCommand)
 @click.argument("message_id", required=False)
-@click.option("--correlation-id", metavar="TEXT", help="Messages with this correlation id.")
-@click.option("--group", metavar="ID", help="Messages of the group with this id.")
+@click.option("--correlation-id", metavar="TEXT", help="The messages with this correlation id.")
+@click.option(
+    "--group",
+    metavar="ID",
+    help="The messages of the group with this id, in hexadecimal (`ledgermq group list`).",
+)
 @click.option(
     "--property",
     "properties",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Messages with this property; all of them, if repeated.",
+    help="The messages with this property; if repeated, those with all these properties.",
 )
 @click.option(
     "--limit",
@@ -90,7 +94,8 @@ def trace(
 ) -> None:
     """Show the lives of messages, from their put to now, from the log alone.
 
-    Of the one with MESSAGE_ID, or of all that the options mean. With --archive, up to its end.
+    MESSAGE_ID has 32 hexadecimal digits, as `ledgermq browse` prints it. Give it, or options that
+    name the messages. With --archive the lives end where the archive ends.
     """
     from ledgermq_spark.pages.timeline import timeline_page
     from ledgermq_spark.tables.life import lives_of, meant

@@ -74,7 +74,11 @@ def show(target: Target, output: Output, session: int) -> None:
 
 @txn.command()
 @click.argument("session", type=LONG)
-@click.option("--dry-run", is_flag=True, help="Only show what would vanish and go back.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Only show which puts would vanish and which gets would go back.",
+)
 @who_and_why
 @target_options
 def rollback(

@@ -33,9 +33,10 @@ SUPERVISOR_STOPPED: Final = 0
     type=click.IntRange(0, 65535),
     default=PORT_DEFAULT,
     show_default=True,
-    help="Loopback port of the broker; 0 keeps the last one, or chooses one.",
+    metavar="PORT",
+    help="Port of the broker on 127.0.0.1; 0: the one it had last, at first any free one.",
 )
-@queue_manager_option("Created if the data directory is new.")
+@queue_manager_option("Queue manager that is created if the data directory is new.")
 @topic_prefix_option
 @json_option
 def up(

@@ -35,7 +35,8 @@ def _option_of(one: WorkerOption) -> Callable[[Command], Command]:
     metavar="HOST:PORT",
     envvar="LEDGERMQ_BOOTSTRAP",
     show_envvar=True,
-    help="Kafka to work on.  [default: the running `ledgermq up`, else localhost:9092]",
+    help="Address of the Kafka that has the log; several are separated by commas.  [default: the "
+    "running `ledgermq up`, else localhost:9092]",
 )
 @data_directory_option()
 @together(*map(_option_of, WORKER_OPTIONS))

@@ -1,4 +1,7 @@
-"""Bodies and properties on the command line: text, bytes or a JSON object that becomes a map."""
+"""Bodies, properties and selectors on the command line.
+
+A body is text, bytes or a JSON object that becomes a map.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,14 @@ from ledgermq.wire.content.bodies import StreamBody
 from ledgermq.wire.content.objects import ObjectBody
 
 _WORDS: Final = {"true": True, "false": False}
+
+selector_option: Final = click.option(
+    "--selector",
+    metavar="SELECTOR",
+    default="",
+    help="Only messages that this selector of JMS matches, such as \"region = 'EU' AND count > "
+    '2".',
+)
 
 
 def map_from_json(text: str, *, where: str) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ledgermq.cli.options.bodies import body_line
-from ledgermq.cli.options.consent import actor_option, confirm, reason_option
+from ledgermq.cli.options.bodies import body_line, selector_option
+from ledgermq.cli.options.consent import actor_option, confirm, reason_option, yes_option
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.options.together import LONG_MAX, Count, Read, together
@@ -69,28 +69,52 @@ def _numbers(text: str) -> range:
     return numbers
 
 
-# Which messages, who asks for it and why.
+# Which messages, who asks for it and why; a purge takes no sequence numbers.
+purge_options: Final = together(
+    selector_option,
+    click.option(
+        "--limit",
+        type=Count(min=0),
+        default=0,
+        help="How many messages at most, the first ones; 0, the default: all.",
+    ),
+    click.option(
+        "--subscription",
+        metavar="NAME",
+        default="",
+        help="For messages of topic:NAME: the name of the subscription that holds them.",
+    ),
+    click.option(
+        "--client-id",
+        metavar="ID",
+        default="",
+        help="The client id of that subscription, if it has one.",
+    ),
+    click.option(
+        "--durable/--not-durable",
+        default=True,
+        show_default=True,
+        help="Whether that subscription is durable.",
+    ),
+    reason_option,
+    actor_option,
+    click.option(
+        "--dry-run",
+        is_flag=True,
+        help="Only show which messages are meant, and change nothing.",
+    ),
+    yes_option,
+)
 handling_options: Final = together(
-    click.option("--selector", default="", help="Only messages that it matches."),
     click.option(
         "--sequence",
         "sequences",
         type=Read("NUMBERS", _numbers),
         multiple=True,
-        help="Only this sequence number, or these: 7 or 3..5. May be repeated.",
+        help="Only the message with this sequence number, 7, or those of a range with both its "
+        "ends, 3..5. May be repeated.",
     ),
-    click.option("--limit", type=Count(min=0), default=0, help="How many at most; 0: all."),
-    click.option("--subscription", default="", help="Of a topic: the name of the subscription."),
-    click.option("--client-id", default="", help="Of a topic: the subscription's client id."),
-    click.option(
-        "--durable/--not-durable",
-        default=True,
-        help="Of a topic: whether the subscription is durable.",
-    ),
-    reason_option,
-    actor_option,
-    click.option("--dry-run", is_flag=True, help="Only show what would be done."),
-    click.option("--yes", is_flag=True, help="Do it without asking."),
+    purge_options,
 )
 
 
@@ -106,9 +130,8 @@ def carry_out(
     given = dict(options)
     dry_run, yes = given.pop("dry_run"), given.pop("yes")
     reason, actor = given.pop("reason"), given.pop("actor")
-    given["sequences"] = given.pop("sequences", ()) or None
-    if action is PURGE and given["sequences"]:
-        raise click.UsageError("a purge takes no numbers: use msg delete")
+    if "sequences" in given:
+        given["sequences"] = given["sequences"] or None
     if not dry_run and not reason:
         raise click.UsageError(f"say why you {action.word} messages: --reason TEXT")
     source = destination_named(source)
@@ -121,8 +144,6 @@ def carry_out(
                 return
             count = count_of(told.affected, "message")
             confirm(f"this would {action.word} {count} of {source}")
-        if action is PURGE:
-            given.pop("sequences")
         done = getattr(admin, action.call)(source, *to, reason=reason, actor=actor, **given)
     _tell(target, output, action, source, done)
 

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import getpass
 import sys
+from typing import Final
 
 import click
 
 from ledgermq.cli.options.together import together
 
-reason_option = click.option("--reason", default="", help="Why; it is recorded on the log.")
-actor_option = click.option(
-    "--actor", help="Who does it, recorded on the log.  [default: your user name]"
+ACTOR_HELP: Final = "Who does it; recorded on the log.  [default: your user name]"
+
+reason_option = click.option(
+    "--reason",
+    metavar="TEXT",
+    default="",
+    help="Why it is done; recorded on the log. Required, unless --dry-run is given.",
+)
+actor_option = click.option("--actor", metavar="NAME", help=ACTOR_HELP)
+yes_option = click.option(
+    "--yes", is_flag=True, help="Do it without asking; required where no terminal can be asked."
 )
 
-
 who_and_why = together(
-    click.option("--reason", required=True, help="Why; it is recorded on the log."),
     click.option(
-        "--actor",
-        default=getpass.getuser,
-        help="Who does it, recorded on the log.  [default: your user name]",
+        "--reason",
+        metavar="TEXT",
+        required=True,
+        help="Why it is done; recorded on the log.",
     ),
-    click.option("--yes", is_flag=True, help="Do it; without this nothing is changed."),
+    click.option("--actor", metavar="NAME", default=getpass.getuser, help=ACTOR_HELP),
+    click.option("--yes", is_flag=True, help="Do it; without --yes nothing is changed."),
 )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 KINDS: Final = ("queue", "topic")
+EXPLAINED: Final = "DESTINATION is queue:NAME or topic:NAME; a NAME alone is a queue."
 
 
 def destination_from(text: str) -> tuple[str, str]:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 archive_option = click.option(
     "--archive",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Ask this archive of the log (`ledgermq archive`): the broker need not be there.",
+    help="Read this archive of the log (`ledgermq archive`) instead of the log; no broker is "
+    "needed.",
 )
 
 

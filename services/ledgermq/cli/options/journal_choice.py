@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ledgermq.cli.options.bodies import selector_option
 from ledgermq.cli.options.destinations import destination_named
-from ledgermq.cli.options.moments import MESSAGE_ID
+from ledgermq.cli.options.moments import MESSAGE_ID, TIME_EXPLAINED
 from ledgermq.cli.options.together import Read, together
 from ledgermq.client.destinations import checked_destination
 
@@ -27,13 +28,13 @@ def _instant(text: str) -> datetime:
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-_INSTANT: Final = Read("TIME", _instant)
+_INSTANT: Final = Read("TIME", _instant, TIME_EXPLAINED)
 directory_option = click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
     envvar="LEDGERMQ_JOURNAL_DIRECTORY",
     show_envvar=True,
-    help="Where backups of the journal are.  [default: journal, beneath the data directory]",
+    help="Directory of the journal's backups.  [default: journal, in the data directory]",
 )
 choice_options: Final = together(
     click.option(
@@ -42,13 +43,15 @@ choice_options: Final = together(
         type=click.Choice(("archive", "log", "both")),
         default="both",
         show_default=True,
-        help="Where to look: backups, what is in the journal now, or both.",
+        help="Where to look. archive: in the backups; log: in the journal as it is now.",
     ),
     directory_option,
-    click.option("--queue", metavar="NAME", help="Only what was put there; topic:NAME of topics."),
-    click.option("--since", type=_INSTANT, help="Only what was enqueued then or later."),
-    click.option("--until", type=_INSTANT, help="Only what was enqueued before."),
-    click.option("--selector", default="", help="Only messages that it matches."),
+    click.option(
+        "--queue", metavar="NAME", help="Only messages put to this queue, or to topic:NAME."
+    ),
+    click.option("--since", type=_INSTANT, help="Only messages enqueued at that time or later."),
+    click.option("--until", type=_INSTANT, help="Only messages enqueued before that time."),
+    selector_option,
 )
 
 

@@ -22,8 +22,12 @@ def _moment(text: str) -> Any:
     return parse_moment(text)
 
 
-# A log position (1234, QM1@1234) or a time (ISO 8601, UTC if bare).
-MOMENT: Final = Read("POSITION|TIME", _moment)
+TIME_EXPLAINED: Final = (
+    "TIME is written 2026-11-21T10:00:00Z (ISO 8601); without a zone it is in UTC."
+)
+MOMENT: Final = Read(
+    "POSITION|TIME", _moment, f"POSITION is a log position, 1234 or QM1@1234. {TIME_EXPLAINED}"
+)
 
 
 def position_at(target: Target, at: Any, *, before: bool = False) -> int | None:
@@ -46,5 +50,5 @@ def position_at(target: Target, at: Any, *, before: bool = False) -> int | None:
 at_option = click.option(
     "--at",
     type=MOMENT,
-    help="A log position (1234) or a time (2026-11-21T10:00:00Z).  [default: the log's end]",
+    help="The moment up to which the log is taken into account.  [default: the log's end]",
 )

@@ -28,6 +28,15 @@ class OnceCommand(click.Command):
         _refuse_repeated(self, ctx, args)
         return super().parse_args(ctx, args)
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """How values are written is said once, for all options that take them."""
+        texts = (getattr(one.type, "explained", "") for one in self.get_params(ctx))
+        for text in filter(None, dict.fromkeys(texts)):
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(text)
+        super().format_epilog(ctx, formatter)
+
 
 class OnceGroup(click.Group):
     """A group all of whose commands are of that kind."""

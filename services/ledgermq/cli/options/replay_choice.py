@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ledgermq.cli.options.destinations import destination_named
+from ledgermq.cli.options.bodies import selector_option
+from ledgermq.cli.options.destinations import EXPLAINED, destination_named
 from ledgermq.cli.options.journal_choice import checked_ids, checked_selector
 from ledgermq.cli.options.moments import MOMENT, position_at
 from ledgermq.cli.options.target import Target
@@ -81,39 +82,63 @@ def _name(text: str) -> str:
 
 replay_options: Final = together(
     click.option(
-        "--from", "since", type=MOMENT, required=True, help="The first log position, or a time."
+        "--from",
+        "since",
+        type=MOMENT,
+        required=True,
+        help="The first position, or a time: what was put then or later.",
     ),
     click.option(
-        "--to", "until", type=MOMENT, required=True, help="The last log position, or a time."
+        "--to",
+        "until",
+        type=MOMENT,
+        required=True,
+        help="The last position, or a time: what was put by then.",
     ),
     click.option(
         "--source",
         "sources",
-        type=Read("DESTINATION", _destination),
+        type=Read("DESTINATION", _destination, EXPLAINED),
         multiple=True,
-        help="Only what was put there: queue:NAME or topic:NAME. May be repeated.",
+        help="Only messages that were put to this destination. May be repeated.",
     ),
-    click.option("--selector", default="", help="Only messages that it matches."),
-    click.option("--id", "message_ids", multiple=True, help="Only this message. May be repeated."),
-    click.option("--limit", type=Count(min=0), default=0, help="The first so many; 0: all."),
+    selector_option,
+    click.option(
+        "--id",
+        "message_ids",
+        metavar="MESSAGE-ID",
+        multiple=True,
+        help="Only the message with this id, 32 hexadecimal digits. May be repeated.",
+    ),
+    click.option(
+        "--limit",
+        type=Count(min=0),
+        default=0,
+        help="How many messages at most, the first ones; 0, the default: all.",
+    ),
     click.option(
         "--into",
         type=Read("DESTINATION|same", _target),
         required=True,
-        help="Where to put the copies; same: where each was put to.",
+        help="Where the copies are put; same: where each original was put.",
     ),
     click.option(
         "--pace",
         type=Read("full|original|FACTOR", _pace),
         default="full",
         show_default=True,
-        help="As fast as can be, as the originals came, or so many times as fast: 2x, 0.5x.",
+        help="How fast copies are put. full: as fast as possible; original: at the intervals of "
+        "the originals; a factor such as 2x or 0.5x: so many times as fast as those.",
     ),
-    click.option("--ungrouped", is_flag=True, help="Put each by itself, in no group."),
+    click.option(
+        "--ungrouped", is_flag=True, help="Put copies without the group of their originals."
+    ),
     click.option(
         "--name",
         type=Read("NAME", _name),
-        help="Of the replay, which puts each message once.  [default: made of the above]",
+        help="Name of this replay. Under one name each message is put only once, however often "
+        "the command is run; under another name it is put again.  [default: made of --from, --to, "
+        "--source, --selector, --id and --into]",
     ),
 )
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import click
 
-from ledgermq.cli.options.destinations import destination_named
+from ledgermq.cli.options.destinations import EXPLAINED, destination_named
 from ledgermq.cli.options.together import LONG, Command, Read, together
 from ledgermq.client.admin.queue_settings import (
     Kind,
@@ -33,6 +33,9 @@ class Duration(click.ParamType):
     """A duration in milliseconds, written 500ms, 30s, 1.5m, 12h or 7d; without a unit seconds."""
 
     name = "DURATION"
+    explained = (
+        "DURATION is a number with a unit, 500ms, 30s, 10m, 12h or 7d; without one, seconds."
+    )
 
     def __init__(self, none: int | None = None) -> None:
         self._none = none
@@ -58,7 +61,8 @@ def _count(none: int | None, text: str) -> int:
     try:
         number = int(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no whole number") from None
+        or_none = "" if none is None else ", or none"
+        raise ValueError(f"{text!r} is no whole number: write 1000, for example{or_none}") from None
     if abs(number) >= 2**63:
         raise ValueError(f"{text} is more than a record of the log can hold")
     return number
@@ -79,7 +83,7 @@ def _type_of(setting: Setting) -> click.ParamType:
     if setting.kind is Kind.DURATION:
         return Duration(setting.none)
     if setting.kind is Kind.DESTINATION:
-        return Read("DESTINATION", _destination)
+        return Read("DESTINATION", _destination, EXPLAINED)
     if setting.kind is Kind.STEPS:
         return Read("STEPS", _steps)
     if setting.kind is Kind.PERCENT:
@@ -95,8 +99,9 @@ def _option_of(keyword: str, setting: Setting) -> Callable[..., Any]:
     if setting.kind is Kind.FLAG:
         return click.option(f"--{word}/--no-{word}", keyword, default=None, help=text)
     if setting.none is not None:
-        text = f"{text.removesuffix('.')}; '{NONE}' removes the setting."
-    return click.option(f"--{word}", keyword, type=_type_of(setting), help=text)
+        text = f"{text} '{NONE}' removes the setting."
+    metavar = "FACTOR" if setting.kind is Kind.PERCENT else None
+    return click.option(f"--{word}", keyword, type=_type_of(setting), metavar=metavar, help=text)
 
 
 def _options_of(settings: type) -> Callable[[Command], Command]:
@@ -105,9 +110,11 @@ def _options_of(settings: type) -> Callable[[Command], Command]:
         *(_option_of(keyword, setting) for keyword, setting in setting_keywords(settings).items()),
         click.option(
             "--redelivery",
-            help="Redelivery as Java CAPS writes it, such as "
-            "'5:1000; 10:5000; 50:move(queue:dead$)', "
-            "in the place of the other redelivery options and --error-destination.",
+            metavar="STEPS",
+            help="All settings of redelivery as Java CAPS writes them, in place of the other "
+            "redelivery options and --error-destination: '5:1000; 10:5000; 50:move(queue:dead$)' "
+            "waits 1000 ms after 5 failed redeliveries, 5000 ms after 10, and after 50 moves the "
+            "message to a queue whose name is dead and the name of its own queue.",
         ),
     )
 
@@ -124,19 +131,24 @@ def common_options(of: str, *, altering: bool = False) -> Callable[[Command], Co
     """
     return together(
         click.option(
-            "--description", default=None if altering else "", help="Free text for people."
+            "--description",
+            metavar="TEXT",
+            default=None if altering else "",
+            help="Free text for people, which `show` prints.",
         ),
         click.option(
             "--message-bytes-max",
             type=LONG,
             default=None if altering else 0,
-            help="Largest content of a message in bytes; 0: the limit of the log.",
+            help="How many bytes the content of a message may have; larger ones are refused. "
+            "0: only the limit of every message, 8 MiB.",
         ),
         click.option(
             "--unacknowledged-max",
             type=LONG,
             default=None if altering else 0,
-            help=f"How many unsettled messages of {of} a session may hold; 0: any number.",
+            help=f"How many messages of {of} a session may hold unsettled; then it gets no more "
+            "until it settles some. 0: any number.",
         ),
     )
 

@@ -157,7 +157,7 @@ class Target:
 
 
 def data_directory_option(
-    text: str = "Directory of a running `ledgermq up`.",
+    text: str = "Data directory of a running `ledgermq up`, whose broker is used.",
 ) -> Callable[[Command], Command]:
     return click.option(
         "--data-dir",
@@ -171,7 +171,7 @@ def data_directory_option(
     )
 
 
-def queue_manager_option(text: str = "Queue manager to speak to.") -> Callable[[Command], Command]:
+def queue_manager_option(text: str = "Queue manager to use.") -> Callable[[Command], Command]:
     return click.option(
         "--queue-manager",
         metavar="NAME",
@@ -190,10 +190,10 @@ topic_prefix_option = click.option(
     envvar="LEDGERMQ_TOPIC_PREFIX",
     show_default=True,
     show_envvar=True,
-    help="Prefix of the log topics.",
+    help="Prefix of the names of the log topics on Kafka.",
 )
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 _target_options: Final = together(
     click.option(
@@ -201,7 +201,8 @@ _target_options: Final = together(
         metavar="HOST:PORT",
         envvar="LEDGERMQ_BOOTSTRAP",
         show_envvar=True,
-        help="Kafka to speak to.  [default: the running `ledgermq up`, else localhost:9092]",
+        help="Address of Kafka; several are separated by commas.  [default: the running "
+        "`ledgermq up`, else localhost:9092]",
     ),
     data_directory_option(),
     queue_manager_option(),
@@ -213,7 +214,7 @@ _target_options: Final = together(
         type=Number(min=0, min_open=True),
         default=TIMEOUT_SECONDS_DEFAULT,
         show_default=True,
-        help="How long to wait for an answer.",
+        help="How many seconds to wait for an answer of Kafka or of the worker.",
     ),
     json_option,
 )

@@ -14,7 +14,6 @@ from ledgermq.errors import LedgerMQError
 COUNT_MAX: Final = 2**31 - 2
 # What a number on the log can be: handles of sessions, sequence numbers, positions.
 LONG_MAX: Final = 2**63 - 1
-LONG: Final = click.IntRange(0, LONG_MAX)
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -35,22 +34,43 @@ class Number(click.FloatRange):
     def convert(self, value: Any, *context: Any) -> Any:
         found = super().convert(value, *context)
         if math.isnan(found):
-            self.fail(f"{value!r} is no number.", *context)
+            self.fail(f"{value!r} is no number: write 30 or 0.5, for example.", *context)
         return found
+
+
+class Long(click.IntRange):
+    """Numbers that a record of the log can hold."""
+
+    name = "number"
+
+    def convert(self, value: Any, *context: Any) -> Any:
+        found = super().convert(value, *context)
+        if found > LONG_MAX:
+            self.fail(f"{value} is more than a record of the log can hold: {LONG_MAX}", *context)
+        return found
+
+
+LONG: Final = Long(min=0)
 
 
 class Count(click.IntRange):
     """How many of something; a number that nothing can have so many of counts as the most."""
+
+    name = "number"
 
     def convert(self, value: Any, *context: Any) -> Any:
         return min(super().convert(value, *context), COUNT_MAX)
 
 
 class Read(click.ParamType):
-    """Values that a function reads from text; what it raises says what is wrong with one."""
+    """Values that a function reads from text; what it raises says what is wrong with one.
 
-    def __init__(self, name: str, read: Callable[[Any], Any]) -> None:
+    Help ends with what is `explained` of the values of its options.
+    """
+
+    def __init__(self, name: str, read: Callable[[Any], Any], explained: str = "") -> None:
         self.name = name
+        self.explained = explained
         self._read = read
 
     def convert(self, value: Any, *_context: Any) -> Any:

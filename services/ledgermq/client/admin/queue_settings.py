@@ -35,7 +35,7 @@ class Kind(enum.Enum):
     """How a setting is given: by a program, and on the command line."""
 
     COUNT = "a whole number"
-    DURATION = "milliseconds, or a timedelta; on the command line 500ms, 30s, 10m, 12h, 7d"
+    DURATION = "a whole number of milliseconds, or a timedelta"
     PERCENT = "a factor such as 1.5, or under the full name a whole number of percent"
     FLAG = "true or false"
     CHOICE = "one of several words"
@@ -68,27 +68,51 @@ class RedeliverySettings(TypedDict, total=False):
 
     redelivery_delay_override_ms: Annotated[
         Milliseconds,
-        Setting(Kind.DURATION, "Delay of redelivery, whatever the consumer has.", -1),
+        Setting(
+            Kind.DURATION,
+            "How long a message that came back waits before it is delivered again, whatever its "
+            "consumer asked for.",
+            -1,
+        ),
     ]
     redelivery_limit: Annotated[
         int,
-        Setting(Kind.COUNT, "How often messages put from now on are redelivered at most.", -1),
+        Setting(
+            Kind.COUNT,
+            "How often messages put from now on are redelivered at most; then they go to the error "
+            "destination.",
+            -1,
+        ),
     ]
     redelivery_delay_multiplier_percent: Annotated[
-        float, Setting(Kind.PERCENT, "What each further failure makes of the redelivery delay.")
+        float,
+        Setting(
+            Kind.PERCENT,
+            "By how much each further failure multiplies the redelivery delay: 1, the default, "
+            "leaves it as it is, 2 doubles it.",
+        ),
     ]
     redelivery_delay_max_ms: Annotated[
-        Milliseconds, Setting(Kind.DURATION, "The longest redelivery delay.", 0)
+        Milliseconds,
+        Setting(Kind.DURATION, "The longest redelivery delay that the factor leads to.", 0),
     ]
     redelivery_steps: Annotated[
         str | Iterable[tuple[int, int]],
         Setting(
-            Kind.STEPS, "Redelivery delays in ms after so many failures, as 5:1000; 9:5000.", ()
+            Kind.STEPS,
+            "Redelivery delays by the number of failed redeliveries, in place of any other delay: "
+            "'5:1000; 9:5000' waits 1000 ms after 5 of them, 5000 ms after 9.",
+            (),
         ),
     ]
     error_destination: Annotated[
         Destination,
-        Setting(Kind.DESTINATION, "Where messages go that were redelivered too often.", ""),
+        Setting(
+            Kind.DESTINATION,
+            "Where messages go that have reached their redelivery limit; without it they are "
+            "dropped.",
+            "",
+        ),
     ]
     redelivery: str
 
@@ -100,36 +124,58 @@ class QueueSettings(RedeliverySettings, total=False):
         bool,
         Setting(
             Kind.FLAG,
-            "Whether it takes from the queue manager what it does not say of redelivery itself.",
+            "Whether it takes those settings of redelivery from the queue manager that it does not "
+            "have itself, as is the default.",
         ),
     ]
     time_to_live_override_ms: Annotated[
         Milliseconds,
-        Setting(Kind.DURATION, "How long messages put from now on live; 0: for ever.", -1),
+        Setting(
+            Kind.DURATION,
+            "How long messages put from now on live before they expire, whatever their sender "
+            "asked for; 0: for ever.",
+            -1,
+        ),
     ]
     delivery_delay_override_ms: Annotated[
         Milliseconds,
-        Setting(Kind.DURATION, "Delivery delay of messages put from now on.", -1),
+        Setting(
+            Kind.DURATION,
+            "How long messages put from now on wait before they are delivered, whatever their "
+            "sender asked for.",
+            -1,
+        ),
     ]
     expiry_destination: Annotated[
-        Destination, Setting(Kind.DESTINATION, "Where expired messages go.", "")
+        Destination,
+        Setting(Kind.DESTINATION, "Where expired messages go; without it they are dropped.", ""),
     ]
     puts_disabled: Annotated[
-        bool, Setting(Kind.FLAG, "Whether puts are refused; what goes there by rule still arrives.")
+        bool,
+        Setting(
+            Kind.FLAG,
+            "Whether puts are refused; messages that a rule or an administrator moves there still "
+            "arrive.",
+        ),
     ]
     messages_max: Annotated[
         int,
-        Setting(Kind.COUNT, "Most messages that it may hold, current and pending; 0: no quota.", 0),
+        Setting(
+            Kind.COUNT,
+            "Quota of messages that it may hold, in flight and uncommitted ones too; sends "
+            "beyond it wait for room until their send time-out. 0: no quota.",
+            0,
+        ),
     ]
     bytes_max: Annotated[
-        int, Setting(Kind.COUNT, "Most bytes that these messages may have; 0: no quota.", 0)
+        int, Setting(Kind.COUNT, "The same for the bytes of these messages; 0: no quota.", 0)
     ]
     blocking_send_policy: Annotated[
         str,
         Setting(
             Kind.CHOICE,
-            "FIFO: no send passes an earlier one that waits for the quota; PREEMPTIVE: one that "
-            "fits may.",
+            "Order of sends that wait for a quota. fifo, the default: none passes an earlier one; "
+            "preemptive: one that fits passes an earlier one that does not.",
             choices=POLICIES,
         ),
     ]
@@ -137,8 +183,9 @@ class QueueSettings(RedeliverySettings, total=False):
         str,
         Setting(
             Kind.CHOICE,
-            "CONCURRENT: messages are settled in any order; PROTECTED: in the order in which they "
-            "were received; SERIALIZED: one message is out at a time.",
+            "Order in which messages are settled. concurrent, the default: any; protected: that "
+            "in which they were received; serialized: one message is delivered at a time, and "
+            "the next once it is settled.",
             choices=FIFO_MODES,
         ),
     ]
@@ -146,33 +193,40 @@ class QueueSettings(RedeliverySettings, total=False):
         bool,
         Setting(
             Kind.FLAG,
-            "Whether messages of a group wait for one before them that is delayed, and follow one "
-            "to the error destination.",
+            "Whether later messages of a group wait while an earlier one waits for its redelivery "
+            "delay, and follow it if it goes to the error destination.",
         ),
     ]
     deduplication_window_ms: Annotated[
         Milliseconds,
         Setting(
             Kind.DURATION,
-            "How long the deduplication id of a send is remembered, so that a second one vanishes; "
-            "with --deduplication-ids-max.",
+            "How long the deduplication id of a send is remembered: a second send with it puts "
+            "nothing. Goes with --deduplication-ids-max.",
             0,
         ),
     ]
     deduplication_ids_max: Annotated[
-        int, Setting(Kind.COUNT, "How many deduplication ids are remembered, up to 100000.", 0)
+        int,
+        Setting(
+            Kind.COUNT,
+            "How many deduplication ids are remembered, the latest ones; up to 100000. Goes with "
+            "--deduplication-window.",
+            0,
+        ),
     ]
     messages_resume: Annotated[
         int,
         Setting(
             Kind.COUNT,
-            "Sends that wait for the quota of messages go on when it holds no more than so many; "
-            "0: when there is room.",
+            "Once a send had to wait for the quota of messages, sends go on when no more than so "
+            "many messages are left; 0: as soon as there is room.",
             0,
         ),
     ]
     bytes_resume: Annotated[
-        int, Setting(Kind.COUNT, "The same for the quota of bytes; 0: when there is room.", 0)
+        int,
+        Setting(Kind.COUNT, "The same for the quota of bytes; 0: as soon as there is room.", 0),
     ]
 
 
@@ -248,7 +302,10 @@ def _redelivery(text: str, own: str, settings: Mapping[str, Any]) -> dict[str, A
     for name in REDELIVERY_FIELDS:
         for keyword in (name, name.removesuffix(PERCENT)):
             if settings.get(keyword) is not None:
-                raise IllegalStateError(f"redelivery stands for {keyword} too: give one of them")
+                raise IllegalStateError(
+                    f"redelivery stands for {keyword} too: give {keyword} without redelivery, or "
+                    "say it within redelivery"
+                )
     return parse_redelivery(text, own)
 
 
@@ -258,13 +315,14 @@ def _steps(value: Any) -> list[Any]:
         return list(parse_steps(value)) if value.strip() else []
     if not isinstance(value, Iterable):
         raise ArgumentTypeError(
-            f"redelivery_steps is {shown(value)}, it is given as {Kind.STEPS.value}"
+            f"redelivery_steps is {shown(value)}, and must be {Kind.STEPS.value}"
         )
     pairs = [tuple(one.values()) if isinstance(one, Mapping) else tuple(one) for one in value]
     for pair in pairs:
         if len(pair) != 2 or not all(type(one) is int for one in pair):
             raise IllegalStateError(
-                f"a redelivery step is (retries, delay in ms), not {shown(pair)}"
+                f"redelivery_steps has the step {shown(pair)}, and each must be (retries, delay in "
+                "ms), such as (5, 1000)"
             )
     return [{"retries": retries, "delay_ms": delay_ms} for retries, delay_ms in pairs]
 

@@ -174,7 +174,10 @@ class Work:
         """See `ledgermq.Session.delete_temporary`."""
         kind, _, name = checked_destination(destination).partition(":")
         if not name.startswith("temporary/"):
-            raise IllegalStateError(f"{shown(destination)} is no temporary destination")
+            raise IllegalStateError(
+                f"{shown(destination)} is no temporary destination: `connection.admin` deletes "
+                "queues and topics"
+            )
         operation = DeleteTopic if is_topic(destination) else DeleteQueue
         yield from self._administer(operation, destination, {kind: name, "purge": True})
 

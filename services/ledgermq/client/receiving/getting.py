@@ -85,7 +85,7 @@ def options_of(*given: Mapping[str, Any]) -> Options:
     options = Options(logical_order, *flags, **matched)
     wrong = check(options)
     if wrong is not None:
-        raise GetOptionsError(f"what is to be matched cannot be: {wrong}")
+        raise GetOptionsError(f"`match` asks for what no message has: {wrong}")
     return options
 
 
@@ -100,7 +100,8 @@ def _matched(match: GetMatch) -> dict[str, bytes | str | int]:
         # Empty would mean any group to the queue manager.
         if len(match.group_id) != GROUP_ID_BYTES:
             raise GetOptionsError(
-                f"a group id to match has {GROUP_ID_BYTES} bytes, not {len(match.group_id)}"
+                f"a group id to match has {GROUP_ID_BYTES} bytes, not {len(match.group_id)}; "
+                "leave it out for any group"
             )
         found["group_id"] = match.group_id
     numbers = (

@@ -74,7 +74,10 @@ def aiokafka_options(
     known = inspect.signature(AIOKafkaConsumer).parameters
     for name, text in settings.aiokafka.items():
         if name not in known or name in OWN:
-            raise AddressError(f"aiokafka.{name} is no option that can be given")
+            raise AddressError(
+                f"aiokafka.{name} is no option of aiokafka's clients, or one that the worker sets "
+                "itself: take it out of the options of Kafka (LEDGERMQ_KAFKA_…)"
+            )
         found[name] = _value(text, known[name].default)
     taken = inspect.signature(taker).parameters
     return {name: value for name, value in found.items() if name in taken}

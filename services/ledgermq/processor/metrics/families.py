@@ -26,155 +26,270 @@ class Family:
 
 FAMILIES: Final = (
     # What happened to messages.
-    Family("messages_put", COUNTER, PLACE, "Messages put, also into units of work, or moved here."),
+    Family(
+        "messages_put",
+        COUNTER,
+        PLACE,
+        "Messages put into a queue or topic, in units of work too (before their commit), and "
+        "messages moved there.",
+    ),
     Family(
         "messages_committed",
         COUNTER,
         PLACE,
-        "Messages that got their number: at once or by commit.",
+        "Messages that got their sequence number: when put, or when their unit of work was "
+        "committed.",
     ),
     Family(
         "messages_delivered",
         COUNTER,
         (*PLACE, "redelivered"),
-        "Messages given to consumers; redelivered: whether an application may have seen it before.",
+        "Messages delivered to consumers. redelivered is true if an application may have "
+        "seen the message before.",
     ),
-    Family("messages_acknowledged", COUNTER, PLACE, "Messages acknowledged, or got and committed."),
+    Family(
+        "messages_acknowledged",
+        COUNTER,
+        PLACE,
+        "Messages consumed for good: acknowledged, or got in a unit of work that was committed.",
+    ),
     Family(
         "messages_rolled_back",
         COUNTER,
         (*PLACE, "kind"),
-        "Messages of units of work that were rolled back: put, or got and back in their place.",
+        "Messages of units of work that were rolled back. kind put: the put vanished; get: "
+        "the message went back to its queue.",
     ),
     Family(
         "messages_returned",
         COUNTER,
         PLACE,
-        "Messages back in their place unacknowledged: recovered, rejected, or their consumer gone.",
+        "Messages that went back to their queue unacknowledged: recovered, rejected, or "
+        "their consumer or session ended.",
     ),
-    Family("messages_expired", COUNTER, PLACE, "Messages whose time to live was over."),
+    Family(
+        "messages_expired",
+        COUNTER,
+        PLACE,
+        "Messages whose time to live was over before they were consumed.",
+    ),
     Family(
         "messages_dead_lettered",
         COUNTER,
         (*PLACE, "reason"),
-        "Messages that left a destination for its error or expiry destination.",
+        "Messages that left a destination for its error or expiry destination, by reason.",
     ),
     Family(
         "messages_removed",
         COUNTER,
         (*PLACE, "cause"),
-        "Messages gone for another reason: moved, dropped, removed by an administrator, purged.",
+        "Messages that left a destination without being consumed: moved, dropped, removed by "
+        "an administrator, or purged with their destination.",
     ),
     Family(
         "projection_rejected_events",
         COUNTER,
         (*MANAGER, "reason"),
-        "Operations refused, by reason.",
+        "Operations that the queue manager refused, by reason; the sender got that reason as "
+        "an error.",
     ),
     # What there is.
-    Family("queue_messages", GAUGE, (*PLACE, "state"), "Messages of queues and topics, by state."),
-    Family("queue_bytes", GAUGE, (*PLACE, "state"), "Bytes of the messages, by state."),
+    Family(
+        "queue_messages",
+        GAUGE,
+        (*PLACE, "state"),
+        "Messages that a queue or topic holds now, by state.",
+    ),
+    Family(
+        "queue_bytes",
+        GAUGE,
+        (*PLACE, "state"),
+        "Bytes of the messages that a queue or topic holds now, by state.",
+    ),
     Family(
         "subscription_messages",
         GAUGE,
         (*SUBSCRIPTION, "state"),
-        "Messages that subscriptions have, by state; those without a name are one.",
+        "Messages that a subscription holds now, by state; subscriptions without a name are "
+        "summed.",
     ),
     Family(
-        "subscription_bytes", GAUGE, (*SUBSCRIPTION, "state"), "Bytes of the messages, by state."
+        "subscription_bytes",
+        GAUGE,
+        (*SUBSCRIPTION, "state"),
+        "Bytes of the messages that a subscription holds now, by state; subscriptions "
+        "without a name are summed.",
     ),
     Family(
         "queue_oldest_message_timestamp_seconds",
         GAUGE,
         PLACE,
-        "When the oldest message that is there got its number; absent if none is.",
+        "Unix time at which the oldest message of a queue or topic got its sequence number; "
+        "absent if it is empty.",
     ),
-    Family("queue_consumers", GAUGE, PLACE, "Open consumers."),
+    Family(
+        "queue_consumers",
+        GAUGE,
+        PLACE,
+        "Open consumers of a queue, or of all subscriptions of a topic.",
+    ),
     Family(
         "queue_quota_used_ratio",
         GAUGE,
         PLACE,
-        "How much of its quota of messages or bytes is used, whichever is more; absent without.",
+        "Share of the quota of messages or bytes that is used, the higher of the two, 1 is "
+        "full; absent without a quota.",
     ),
-    Family("sequence_last", GAUGE, PLACE, "Sequence number given last; absent before the first."),
-    Family("transactions_open", GAUGE, MANAGER, "Units of work that hold something."),
+    Family(
+        "sequence_last",
+        GAUGE,
+        PLACE,
+        "Sequence number that a queue or topic gave last; absent before its first message.",
+    ),
+    Family(
+        "transactions_open",
+        GAUGE,
+        MANAGER,
+        "Open units of work that hold a put or get.",
+    ),
     Family(
         "transaction_oldest_timestamp_seconds",
         GAUGE,
         MANAGER,
-        "When the oldest of them began; absent if none is open.",
+        "Unix time at which the oldest open unit of work began; absent if none is open.",
     ),
-    Family("sessions_open", GAUGE, MANAGER, "Open sessions."),
-    Family("puts_blocked", GAUGE, MANAGER, "Puts that wait for a quota."),
+    Family(
+        "sessions_open",
+        GAUGE,
+        MANAGER,
+        "Open sessions of applications and of commands.",
+    ),
+    Family(
+        "puts_blocked",
+        GAUGE,
+        MANAGER,
+        "Puts that wait because a queue, a topic or the queue manager is full.",
+    ),
     # How far the fold is.
     Family(
         "projection_caught_up",
         GAUGE,
         MANAGER,
-        "1 once all is folded that was on the log when the worker took over; 0 before.",
+        "1 once the worker has folded all that was on the log when it took over the queue "
+        "manager; 0 before, while clients wait.",
     ),
     Family(
-        "projection_lag_records", GAUGE, MANAGER, "Operations on the log that are not folded yet."
+        "projection_lag_records",
+        GAUGE,
+        MANAGER,
+        "Operations on the log that the worker has not folded yet.",
     ),
     Family(
         "projection_lag_seconds",
         GAUGE,
         MANAGER,
-        "How long the next of them has waited; 0 if none waits.",
+        "How long the first operation that is not folded yet has been on the log; 0 if there "
+        "is none.",
     ),
-    Family("projection_position", GAUGE, MANAGER, "Last log position folded."),
+    Family(
+        "projection_position",
+        GAUGE,
+        MANAGER,
+        "Log position that was folded last.",
+    ),
     Family(
         "projection_position_timestamp_seconds",
         GAUGE,
         MANAGER,
-        "When the operation at that position was appended; absent before the first.",
+        "Unix time at which the operation that was folded last was appended to the log; "
+        "absent before the first.",
     ),
     Family(
-        "log_time_ahead_seconds", GAUGE, MANAGER, "How far log time is ahead of the log's clock."
+        "log_time_ahead_seconds",
+        GAUGE,
+        MANAGER,
+        "How far the time of the log, which never goes back, is ahead of Kafka's clock; "
+        "above 0 after that clock was set back.",
     ),
-    Family("operations_folded", COUNTER, MANAGER, "Operations folded, also to catch up."),
+    Family(
+        "operations_folded",
+        COUNTER,
+        MANAGER,
+        "Operations that the worker has folded, including those that it folded to catch up.",
+    ),
     Family(
         "outcome_latency_seconds",
         HISTOGRAM,
         MANAGER,
-        "Time from the append of an operation to that of its outcome, both as Kafka stamped them.",
+        "Time from the append of an operation to the append of its outcome, both as Kafka "
+        "stamped them.",
     ),
-    Family("outcomes_written", COUNTER, MANAGER, "Outcomes handed to the lanes, also to catch up."),
+    Family(
+        "outcomes_written",
+        COUNTER,
+        MANAGER,
+        "Outcomes that the worker has written to the lanes, including those that it wrote to "
+        "catch up.",
+    ),
     Family(
         "outcomes_unacknowledged_bytes",
         GAUGE,
         (),
-        "Outcomes that the lanes of all queue managers have not acknowledged.",
+        "Bytes of outcomes, of all queue managers of the worker, that it has sent to Kafka "
+        "and Kafka has not acknowledged.",
     ),
-    Family("bodies_read_back", COUNTER, MANAGER, "Bodies read back from the log."),
-    Family("questions_answered", COUNTER, MANAGER, "Questions answered."),
-    Family("worker_entries", COUNTER, MANAGER, "Entries that the worker wrote on the ledger."),
+    Family(
+        "bodies_read_back",
+        COUNTER,
+        MANAGER,
+        "Message bodies that were delivered and no longer in the worker's memory, so that "
+        "they were read from the log.",
+    ),
+    Family(
+        "questions_answered",
+        COUNTER,
+        MANAGER,
+        "Questions about the live state that the worker has answered, from commands and "
+        "administration.",
+    ),
+    Family(
+        "worker_entries",
+        COUNTER,
+        MANAGER,
+        "Entries that the worker itself wrote on the log: that time has gone on, or that a "
+        "connection has fallen silent.",
+    ),
     # Checkpoints.
     Family(
         "checkpoint_position",
         GAUGE,
         MANAGER,
-        "Log position of the newest checkpoint; absent: none.",
+        "Log position of the newest checkpoint; absent if there is none.",
     ),
     Family(
         "checkpoint_age_seconds",
         GAUGE,
         MANAGER,
-        "Time since a checkpoint was made or loaded, or since the start.",
+        "Time since the newest checkpoint was written or loaded; if neither, since the "
+        "worker took over.",
     ),
     Family(
         "checkpoint_written_bytes",
         GAUGE,
         MANAGER,
-        "What the last checkpoint wrote: what had changed since the one before; absent: none yet.",
+        "Bytes that the last checkpoint wrote, which is what had changed since the one "
+        "before; absent before the first.",
     ),
     Family(
         "checkpoint_duration_seconds",
         GAUGE,
         MANAGER,
-        "How long the last checkpoint took until it was durable; absent: none yet.",
+        "How long the last checkpoint took until Kafka had stored it; absent before the first.",
     ),
     Family(
-        "build_info", GAUGE, ("version", "worker"), "1; which LedgerMQ runs here, and its name."
+        "build_info",
+        GAUGE,
+        ("version", "worker"),
+        "Always 1; the labels are the version of LedgerMQ and the name of the worker.",
     ),
 )

@@ -153,7 +153,12 @@ class SideTopic:
         elif full_name == ASK:
             listener.take_question(datum)
         else:
-            log.warning("%s at %s@%d is no question", full_name, tp.topic, record.offset)
+            where = f"{tp.topic}-{tp.partition}@{record.offset}"
+            log.warning(
+                "the record at %s is passed over: it is neither a question nor a heartbeat, but %s",
+                where,
+                full_name,
+            )
 
     async def stop(self) -> None:
         await self._feed.stop()

@@ -162,35 +162,59 @@ class WorkerOption(NamedTuple):
 
 WORKER_OPTIONS: Final = (
     WorkerOption(
-        "topic_prefix", "--topic-prefix", "Prefix of the log topics.  [ledgermq]", "PREFIX"
+        "topic_prefix",
+        "--topic-prefix",
+        "Prefix of the names of the log topics on Kafka.  [default: ledgermq]",
+        "PREFIX",
     ),
     WorkerOption(
         "queue_managers",
         "--queue-manager",
-        "Created if the log knows no queue manager yet; may be repeated.  [QM1]",
+        "Queue manager that is created if the log has none yet. May be repeated.  [default: QM1]",
         "NAME",
         many=True,
     ),
-    WorkerOption("name", "--name", "Name in logs and checkpoints; no two workers may share one."),
-    WorkerOption("partitions", "--partitions", "Queue managers the log has room for.", lowest=1),
-    WorkerOption("lanes", "--lanes", "Outcome lanes of a queue manager.", lowest=1),
+    WorkerOption(
+        "name",
+        "--name",
+        "Name of this worker in logs and checkpoints; no two workers may have the same.  [default: "
+        "host and process]",
+        "NAME",
+    ),
+    WorkerOption(
+        "partitions",
+        "--partitions",
+        "How many queue managers the log topics have room for, if they are created now.  "
+        "[default: 4]",
+        "NUMBER",
+        lowest=1,
+    ),
+    WorkerOption(
+        "lanes",
+        "--lanes",
+        "How many outcome lanes each queue manager has, if the topics are created now.  "
+        "[default: 4]",
+        "NUMBER",
+        lowest=1,
+    ),
     WorkerOption(
         "web_port",
         "--web-port",
-        "Port of metrics and health; 0: any, -1: none.",
+        "Port where it serves metrics and health; 0, the default: any free port, -1: none.",
+        "PORT",
         lowest=-1,
         highest=65535,
     ),
     WorkerOption(
         "log_level",
         "--log-level",
-        "How much is written to the log.  [INFO]",
+        "The lowest level that is written to the worker's log.  [default: INFO]",
         choices=("DEBUG", "INFO", "WARNING", "ERROR"),
     ),
     WorkerOption(
         "log_format",
         "--log-format",
-        "How the log is written: for people or for programs.  [text]",
+        "Format of the worker's log, text for people or json for programs.  [default: text]",
         choices=LOG_FORMATS,
     ),
 )

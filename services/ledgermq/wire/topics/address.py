@@ -48,7 +48,9 @@ def _with_port(host: str, address: str) -> str:
         or (not name and not host.startswith("["))
         or not _is_host(name)
     ):
-        raise AddressError(f"{shown(host)} in address {shown(address)} is no HOST:PORT")
+        raise AddressError(
+            f"{shown(host)} in address {shown(address)} is no HOST:PORT, as localhost:9092 is"
+        )
     return host
 
 
