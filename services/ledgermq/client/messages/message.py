@@ -134,7 +134,7 @@ class Message(PropertyAccess):
         Of segments that came complete, that of the one which went back most often.
         """
         raw = self._raw
-        return max([raw["backout_count"], *(one["backout_count"] for one in further_of(raw))])
+        return max(one["backout_count"] for one in (raw, *further_of(raw)))
 
     @property
     def delivery_count(self) -> int:
