@@ -24,6 +24,7 @@ from ledgermq.aio.waiting import opened_aside
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import SECONDS_MAX, check_number, wrong_type
 from ledgermq.client.connection import Connection as ThreadedConnection
+from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.options import ConnectOptions, ConsumerOptions
 from ledgermq.errors import (
@@ -198,6 +199,7 @@ class Service:
                 message waits for a function that is at work while another one is idle.
 
         Raises:
+            InvalidDestinationError: the destination is none.
             IllegalStateError: the service runs, `concurrency` is out of range or would have each
                 message of a topic worked on more than once, or the function does not take what it
                 would be given.
@@ -206,7 +208,8 @@ class Service:
             raise IllegalStateError("the service runs: say all its consumers before")
         if not 1 <= concurrency <= CONCURRENCY_MAX:
             raise IllegalStateError(f"concurrency {concurrency} is not in 1 to {CONCURRENCY_MAX:,}")
-        if concurrency > 1 and destination.startswith("topic:") and not options.get("shared"):
+        destination = checked_destination(destination)
+        if concurrency > 1 and is_topic(destination) and not options.get("shared"):
             raise IllegalStateError(
                 f"each of {concurrency} consumers of {destination} would be given every message: "
                 "give subscription=NAME and shared=True, by which they share them, or "

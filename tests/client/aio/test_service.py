@@ -15,7 +15,7 @@ import pytest
 import ledgermq
 from ledgermq import aio
 from ledgermq.aio import service as service_module
-from ledgermq.errors import IllegalStateError, InvalidDestinationError
+from ledgermq.errors import IllegalStateError, InvalidDestinationError, InvalidSelectorError
 from support.brokers.serving import LIMIT_SECONDS, put, served
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "services" / "bill_orders.py"
@@ -202,11 +202,11 @@ def test_what_may_pass_is_tried_again(place, own_connection, queue, monkeypatch)
 def test_an_error_that_stays_ends_the_service(service):
     """It is raised, and the service may be stopped all the same."""
 
-    @service.consumer("nonsense:orders")
+    @service.consumer("queue:orders", selector="no selector")
     async def take(message):
         raise AssertionError("nothing is delivered")
 
-    with pytest.raises(InvalidDestinationError):
+    with pytest.raises(InvalidSelectorError):
         asyncio.run(service.serve())
     service.stop()
 
@@ -221,6 +221,9 @@ def test_wrong_consumers_are_refused_where_they_are_said():
     async def two(message, session):
         raise AssertionError
 
+    for destination in ("", "orders", "nonsense:orders", "queue:", "topic:a b"):
+        with pytest.raises(InvalidDestinationError, match="is no destination"):
+            service.consumer(destination)
     for concurrency in (0, 1_001):
         with pytest.raises(IllegalStateError, match="concurrency"):
             service.consumer("queue:q", concurrency=concurrency)
