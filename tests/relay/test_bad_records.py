@@ -30,7 +30,7 @@ def record(offset):
     return SimpleNamespace(**{name: lambda one=value: one for name, value in told.items()})
 
 
-class Reader:
+class _Reader:
     """Reads the values as the records of one partition."""
 
     source = "kafka:t/1/2"
@@ -68,7 +68,7 @@ def test_a_bridge_that_goes_on_with_another_body_leaves_no_record_out(monkeypatc
     with broker.connect() as connection:
         connection.admin.create_queue("q")
         connection.admin.create_queue("aside")
-    monkeypatch.setattr(bridge_in, "TopicReader", Reader)
+    monkeypatch.setattr(bridge_in, "TopicReader", _Reader)
     put = SourcedPuts.put
 
     def run(body):
