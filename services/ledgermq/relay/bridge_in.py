@@ -103,9 +103,12 @@ class BridgeIn:
     def _bad_source(self, source: str) -> str:
         """Another source than the topic: `bad` may take that too, or what is bad of other targets.
 
+        And another for each body: killed before the target took the same part, it may be run again
+        with another one, by which other records of that part are bad.
         A digest, as the name of a source has a limit that topic and target together may exceed.
         """
-        return f"{source}/bad/{hashlib.sha256(self.target.encode()).hexdigest()[:32]}"
+        target = hashlib.sha256(self.target.encode()).hexdigest()[:32]
+        return f"{source}/bad/{target}/{self.body}"
 
 
 class _Crossing:

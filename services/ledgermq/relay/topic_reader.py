@@ -51,15 +51,21 @@ class TopicReader:
         self._consumer = Consumer(reader_settings(bootstrap, "bridge", more))
 
     def partitions(self) -> list[int]:
-        """The partitions that there are now."""
+        """The partitions that there are now.
+
+        Raises:
+            AccessDeniedError: We may not see the topic.
+            BrokerUnavailableError: Kafka does not say: it does not answer, or has no such topic.
+        """
         try:
             found = self._consumer.list_topics(self.topic, timeout=self._timeout_seconds)
         except KafkaException as error:
             raise BrokerUnavailableError(error.args[0].str()) from error
         hidden = found.topics[self.topic].error
-        refused = None if hidden is None else denied(hidden, self.topic, "Describe")
-        if refused is not None:
-            raise refused
+        if hidden is not None:
+            raise denied(hidden, self.topic, "Describe") or BrokerUnavailableError(
+                f"topic {self.topic} of Kafka cannot be described: {hidden.str()}"
+            )
         return sorted(found.topics[self.topic].partitions)
 
     def ends(self, partition: int) -> tuple[int, int]:

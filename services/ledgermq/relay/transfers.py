@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ledgermq.client.messages.message import Message, raw_message
 from ledgermq.errors import LedgerMQError, MessageFormatError
+from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.limits import CONTENT_BYTES_MAX
 from ledgermq.protocol.operations import Header, PutMessage
 from ledgermq.protocol.outcomes import Delivered, DeliveredMessage
@@ -115,7 +116,7 @@ class Gatherer:
                 break
             wait = 0.0
             found.append(raw_message(message))
-            size_bytes += len(found[-1]["content"])
+            size_bytes += _bytes(found[-1])
         if not found:
             return 0
         # The last one may be much larger than all before it.
@@ -132,10 +133,14 @@ class Gatherer:
     def _put(self, messages: Sequence[DeliveredMessage]) -> None:
         body = encode_transfer(self._origin, messages)
         if len(body) > CONTENT_BYTES_MAX - AROUND_BYTES:
-            largest = max(messages, key=lambda one: len(one["content"]))
+            largest = max(messages, key=_bytes)
             raise MessageNotRelayedError(
                 f"message {largest['message_id'].hex()} of {self._origin} has "
-                f"{len(largest['content']):,} bytes, more than a relay can carry: take it from "
+                f"{_bytes(largest):,} bytes, more than a relay can carry: take it from "
                 "the queue by hand"
             )
         self._producer.send(body, type=TYPE, properties={"messages": len(messages)})
+
+
+def _bytes(raw: DeliveredMessage) -> int:
+    return len(raw["content"]) + header_bytes(raw.get("header"))

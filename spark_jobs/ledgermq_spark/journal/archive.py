@@ -139,6 +139,8 @@ class Archive:
             try:
                 manifest = json.loads(path.read_text(encoding="utf-8"))
                 known = manifest["format"] == FORMAT
+                if known:
+                    _check(path, manifest)
             except (ValueError, KeyError, TypeError) as error:
                 raise JournalArchiveError(
                     f"{path} is no manifest of a backup ({error}): it was cut or changed; bring it "
@@ -202,6 +204,18 @@ class Archive:
         found.checkpoint()
         write_durably(taken, json.dumps(manifest, indent=2) + "\n")
         return found
+
+
+def _check(path: Path, manifest: dict[str, Any]) -> None:
+    """Raises ValueError, KeyError or TypeError where a manifest is not as it was written."""
+    queue_manager, through = plain_name(manifest["queue_manager"]), int(manifest["through"])
+    if path.name != f"{queue_manager}-{through}.json":
+        raise ValueError(f"it tells of backup {through} of {manifest['queue_manager']}")
+    bytes.fromhex(manifest["chain"])
+    for name in ("from", "digest"):
+        _ = manifest[name]
+    for told in manifest["files"]:
+        _ = Path(told["path"]), told["part"], told["sha256"]
 
 
 def _told(journal: Journal, summary: Summary) -> dict[str, Any]:

@@ -55,7 +55,10 @@ def back_up(directory, through, rows, queue_manager="QM1"):
     manifest = {
         "format": 1,
         "queue_manager": queue_manager,
+        "from": 0,
         "through": through,
+        "digest": "",
+        "chain": "",
         "files": [
             {
                 "part": "messages",
@@ -192,3 +195,26 @@ def test_an_archive_that_was_altered_is_never_read(directory, listed, plain):
     manifest.write_text(json.dumps({"format": 2}), encoding="utf-8")
     with pytest.raises(JournalArchiveError, match="knows 1: upgrade"):
         Archive(directory).backups("QM1")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"queue_manager": None},
+        {"through": "many"},
+        {"through": 6},
+        {"digest": None},
+        {"chain": "no number"},
+        {"files": None},
+        {"files": [{"part": "messages"}]},
+    ],
+)
+def test_a_manifest_that_says_something_else_than_was_written_is_told(directory, plain, changed):
+    """Whatever it lacks or changed, the answer names the file; nothing of it is listed."""
+    manifest = directory / "manifests" / "QM1-5.json"
+    told = json.loads(manifest.read_text(encoding="utf-8")) | changed
+    kept = {name: value for name, value in told.items() if value is not None}
+    manifest.write_text(json.dumps(kept), encoding="utf-8")
+    answer = plain("journal", "list", "--from", "archive", "--directory", directory, "--json")
+    assert (answer.code, answer.error["code"], answer.documents) == (1, "journal-archive", [])
+    assert str(manifest) in answer.error["message"]
