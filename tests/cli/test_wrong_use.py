@@ -1,6 +1,8 @@
 """Errors for people: one clear sentence, an exit code that means something, never a traceback."""
 
+import fcntl
 import socket
+import threading
 from datetime import UTC, datetime, timedelta
 
 import click
@@ -338,6 +340,18 @@ def test_what_a_killed_up_left_behind_is_not_believed(tmp_path):
             pass
     (tmp_path / "up.json").write_text('{"pid": 1, "bootstrap": "127.0.0.1:1"}')
     assert running_bootstrap(tmp_path) is None
+
+
+def test_a_command_that_looks_whether_up_runs_does_not_keep_it_from_starting(tmp_path):
+    """To look takes the lock for a moment; a start meanwhile waits for that."""
+    with announce(tmp_path):
+        pass
+    with (tmp_path / "up.json").open() as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        threading.Timer(0.2, fcntl.flock, (looking.fileno(), fcntl.LOCK_UN)).start()
+        with announce(tmp_path) as tell:
+            tell(bootstrap="127.0.0.1:1")
+            assert running_bootstrap(tmp_path) == "127.0.0.1:1"
 
 
 def test_properties_keep_text_that_only_looks_like_a_number():
