@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import click
 import pytest
 
+from ledgermq.cli.commands import doctor as doctor_module
 from ledgermq.cli.commands.doctor import durability, expiry_circle, log_time, waiting_queues
 from ledgermq.cli.main import cli as cli_group
 from ledgermq.cli.options.bodies import properties_from
@@ -302,6 +303,20 @@ def test_doctor_warns_of_messages_that_multiply_as_they_expire():
     assert verdict == "warning"
     assert "round in topic:t -> queue:b -> queue:a -> topic:t" in found
     assert expiry_circle({"topic:t": "topic:t"})[0] == "warning"
+
+
+def test_a_check_that_is_not_answered_in_time_fails_and_ends_no_other(monkeypatch, plain):
+    """What doctor found before and after it is told all the same."""
+
+    def never(_target: object) -> tuple[str, str]:
+        raise TimeoutError
+
+    checks = {"Java": lambda _: ("ok", "x"), "durability": never, "queues": lambda _: ("ok", "y")}
+    monkeypatch.setattr(doctor_module, "_CHECKS", checks)
+    found = plain("doctor", "--json", "--bootstrap", "127.0.0.1:1")
+    assert found.code == exits.CHECK_FAILED
+    assert [one["verdict"] for one in found.document["checks"]] == ["ok", "failed", "ok"]
+    assert found.document["checks"][1]["found"] == "no answer in time"
 
 
 @pytest.mark.kafka
