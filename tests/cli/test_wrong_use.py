@@ -1,11 +1,14 @@
 """Errors for people: one clear sentence, an exit code that means something, never a traceback."""
 
+import fcntl
 import socket
+import threading
 from datetime import UTC, datetime, timedelta
 
 import click
 import pytest
 
+from ledgermq.cli.commands import doctor as doctor_module
 from ledgermq.cli.commands.doctor import durability, expiry_circle, log_time, waiting_queues
 from ledgermq.cli.main import cli as cli_group
 from ledgermq.cli.options.bodies import properties_from
@@ -302,6 +305,20 @@ def test_doctor_warns_of_messages_that_multiply_as_they_expire():
     assert expiry_circle({"topic:t": "topic:t"})[0] == "warning"
 
 
+def test_a_check_that_is_not_answered_in_time_fails_and_ends_no_other(monkeypatch, plain):
+    """What doctor found before and after it is told all the same."""
+
+    def never(_target: object) -> tuple[str, str]:
+        raise TimeoutError
+
+    checks = {"Java": lambda _: ("ok", "x"), "durability": never, "queues": lambda _: ("ok", "y")}
+    monkeypatch.setattr(doctor_module, "_CHECKS", checks)
+    found = plain("doctor", "--json", "--bootstrap", "127.0.0.1:1")
+    assert found.code == exits.CHECK_FAILED
+    assert [one["verdict"] for one in found.document["checks"]] == ["ok", "failed", "ok"]
+    assert found.document["checks"][1]["found"] == "no answer in time"
+
+
 @pytest.mark.kafka
 def test_checkpoints_are_discarded_only_when_told_yes(cli):
     """Without --yes nothing happens, and an unknown queue manager is named."""
@@ -338,6 +355,18 @@ def test_what_a_killed_up_left_behind_is_not_believed(tmp_path):
             pass
     (tmp_path / "up.json").write_text('{"pid": 1, "bootstrap": "127.0.0.1:1"}')
     assert running_bootstrap(tmp_path) is None
+
+
+def test_a_command_that_looks_whether_up_runs_does_not_keep_it_from_starting(tmp_path):
+    """To look takes the lock for a moment; a start meanwhile waits for that."""
+    with announce(tmp_path):
+        pass
+    with (tmp_path / "up.json").open() as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        threading.Timer(0.2, fcntl.flock, (looking.fileno(), fcntl.LOCK_UN)).start()
+        with announce(tmp_path) as tell:
+            tell(bootstrap="127.0.0.1:1")
+            assert running_bootstrap(tmp_path) == "127.0.0.1:1"
 
 
 def test_properties_keep_text_that_only_looks_like_a_number():

@@ -8,18 +8,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ledgermq.processor.checkpoints.loading import discard_checkpoints
+from ledgermq.processor.checkpoints.loading import LogIncompleteError, discard_checkpoints
 from ledgermq.processor.worker.logs import set_up_log
 from ledgermq.processor.worker.parent import die_with_parent
 from ledgermq.processor.worker.settings import WORKER_OPTIONS, SettingsError, WorkerSettings
 from ledgermq.processor.worker.worker import (
     EXIT_FAULT,
+    EXIT_REFUSED,
     EXIT_UNREACHABLE,
     NOT_LET_IN,
     run_worker,
 )
 from ledgermq.wire.topics.address import AddressError
 from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.reading import LogUnreadableError
 from ledgermq.wire.topics.registry import RegistryError, list_queue_managers
 
 EXIT_USAGE = 2
@@ -66,17 +68,22 @@ def main(arguments: list[str] | None = None) -> int:
 def _discard(settings: WorkerSettings, named: list[str] | None) -> int:
     topics = Topics(settings.topic_prefix)
     try:
-        claims = list_queue_managers(settings.bootstrap, topics)
-    except (RegistryError, *NOT_LET_IN) as error:
+        claims = {one.queue_manager: one for one in list_queue_managers(settings.bootstrap, topics)}
+        wanted = list(claims) if named is None else named
+        unknown = [name for name in wanted if name not in claims]
+        if unknown or not wanted:
+            names = f": {', '.join(unknown)}" if unknown else ""
+            print(f"no such queue manager in the registry{names}", file=sys.stderr)
+            return EXIT_FAULT
+        for name in wanted:
+            count = discard_checkpoints(settings.bootstrap, topics, claims[name])
+            print(f"{name}: {count} checkpoints discarded")
+    except (RegistryError, LogUnreadableError, *NOT_LET_IN) as error:
         logging.getLogger(__name__).critical("%s", error)
         return EXIT_UNREACHABLE
-    wanted = [claim for claim in claims if named is None or claim.queue_manager in named]
-    for claim in wanted:
-        count = discard_checkpoints(settings.bootstrap, topics, claim)
-        print(f"{claim.queue_manager}: {count} checkpoints discarded")
-    if not wanted:
-        print("no such queue manager in the registry", file=sys.stderr)
-        return EXIT_FAULT
+    except LogIncompleteError as error:
+        logging.getLogger(__name__).critical("%s", error)
+        return EXIT_REFUSED
     return 0
 
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import SimpleNamespace
 
 import pytest
 
+from ledgermq.cli.commands.check import _checkpoint_finding
 from ledgermq.cli.main import main
 from ledgermq.cli.printing.exits import CHECK_FAILED, OK, UNREACHABLE, USAGE
+from ledgermq.cli.printing.findings import Finding
+from ledgermq.wire.framing.checkpoint_keys import manifest_key
+from ledgermq.wire.topics.registry import Claim
 
 
 def verdicts(answer) -> dict[str, str]:
@@ -76,12 +82,83 @@ def test_a_worker_that_is_gone_is_unreachable(page, capsys, monkeypatch):
     monkeypatch.delenv("LEDGERMQ_WEB_PORT", raising=False)
     assert main(["check", "worker", "--url", "http://127.0.0.1:1"]) == UNREACHABLE
     assert main(["check", "worker", "--url", "file:///etc/passwd"]) == USAGE
+    assert main(["check", "worker", "--url", "http://127.0.0.1:web"]) == USAGE
     assert main(["check", "worker"]) == USAGE
     Page.text = health(True)
     monkeypatch.setenv("LEDGERMQ_WEB_PORT", page.rpartition(":")[2])
     assert main(["check", "worker", "--json"]) == OK
     out = capsys.readouterr().out
     assert json.loads(out[out.rindex('{\n  "url"') :])["healthy"] is True
+
+
+def test_what_speaks_no_http_is_no_worker(capsys):
+    """Another server's greeting on the port is told in a sentence, with code 3."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet() -> None:
+            caller, _ = server.accept()
+            with caller:
+                caller.recv(4096)
+                caller.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+        threading.Thread(target=greet, daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        assert main(["check", "worker", "--url", url]) == UNREACHABLE
+    assert "does not answer: SSH-2.0" in capsys.readouterr().out
+
+
+class Partitions:
+    """Records of the log topics by offset, read as PartitionReader reads them."""
+
+    def __init__(self, **topics: dict[int, tuple[bytes, bytes | None]]) -> None:
+        self._topics = topics
+
+    def ends(self, topic: str, _partition: int) -> tuple[int, int]:
+        """First offset and end offset."""
+        return 0, max(self._topics[topic], default=-1) + 1
+
+    def records(self, topic: str, _partition: int, start: int, end: int) -> Iterator[object]:
+        """The records that there are from one offset on up to another."""
+        for offset, (key, value) in sorted(self._topics[topic].items()):
+            if start <= offset < end:
+                yield SimpleNamespace(
+                    key=lambda key=key: key,
+                    value=lambda value=value: value,
+                    timestamp=lambda: (1, time.time_ns() // 1_000_000),
+                    offset=lambda offset=offset: offset,
+                )
+
+    def record_at(self, topic: str, partition: int, offset: int) -> object | None:
+        """The record at an offset, or None."""
+        return next(self.records(topic, partition, offset, offset + 1), None)
+
+
+def checkpoint_told(position: int, **topics: dict[int, tuple[bytes, bytes | None]]) -> Finding:
+    """What is said of the checkpoints of a queue manager that is at a position."""
+    names = SimpleNamespace(**{name: name for name in ("checkpoints", "operations")})
+    target = SimpleNamespace(topics=names, named=lambda at: f"QM1@{at}")
+    return _checkpoint_finding(Partitions(**topics), target, Claim("QM1", 0, 1), position, 60.0)
+
+
+def test_a_checkpoint_that_was_taken_away_is_not_the_newest():
+    """Its record is on the topic until Kafka compacts it; a restart has the others only."""
+    operations = dict.fromkeys(range(8), (b"QM1", b"x"))
+    written = {0: (manifest_key("QM1", 3), b"m"), 1: (manifest_key("QM1", 7), b"m")}
+    retired = {2: (manifest_key("QM1", 7), None)}
+    found = checkpoint_told(7, operations=operations, checkpoints=written | retired)
+    assert found.found.startswith("the newest is at QM1@3; 4 operations came since")
+    retired[3] = (manifest_key("QM1", 3), None)
+    found = checkpoint_told(7, operations=operations, checkpoints=written | retired)
+    assert found.found.startswith("there is none yet; 8 operations came since")
+
+
+def test_a_position_without_a_record_does_not_make_a_checkpoint_old():
+    """Where the first position that none covers is a skipped hole, the next record counts."""
+    checkpoints = {0: (manifest_key("QM1", 3), b"m")}
+    operations = dict.fromkeys((0, 1, 2, 3, 5), (b"QM1", b"x"))
+    assert checkpoint_told(5, operations=operations, checkpoints=checkpoints).verdict == "ok"
+    del operations[5]
+    assert checkpoint_told(4, operations=operations, checkpoints=checkpoints).verdict == "ok"
 
 
 def test_a_queue_is_checked_with_messages_of_its_own(cli, queue):

@@ -4,12 +4,14 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import KafkaException
 
 from ledgermq.processor.checkpoints import loading as checkpoint_loading
 from ledgermq.processor.checkpoints import writing as checkpoints
 from ledgermq.processor.checkpoints.loading import Loaded
 from ledgermq.processor.checkpoints.stored_records import StoredRecords
 from ledgermq.processor.checkpoints.writing import Checkpointer, CheckpointFailedError
+from ledgermq.protocol import administration
 from ledgermq.protocol import operations as op
 from ledgermq.wire.framing import checkpoint_chunks
 from ledgermq.wire.framing.codec import decode_record
@@ -152,3 +154,37 @@ def test_a_block_that_could_not_be_encoded_is_not_forgotten(monkeypatch):
     large.do(op.CreateQueue, session, queue="c")
     assert desk.checkpoint()["digest"] == checks.digest(large.state)
     assert checks.digest(desk.restored().state) == checks.digest(large.state)
+
+
+def test_a_chunk_whose_removal_is_in_doubt_is_written_again(monkeypatch):
+    """Kafka removed it but did not say so; a state that needs it again must not lack it (H13)."""
+    large = LargeState()
+    session = large.open()
+    large.put(session, "queue:a")
+    desk = Desk(monkeypatch, large.state)
+    desk.checkpoint()
+    large.put(session, "queue:a")
+    for _ in range(2):
+        desk.checkpoint()
+        large.put(session, "queue:b")
+
+    def unacknowledged(records):
+        desk._take(records)
+        if any(value is None for _, value in records):
+            raise KafkaException("not acknowledged")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(desk.maker, "_write", unacknowledged)
+        desk.checkpoint()
+    assert len([one for one in desk.topic if "/manifest/" in one]) == 3, "the first is gone"
+    # The block of queue a is byte for byte what it was at the first checkpoint.
+    large.do(administration.DeleteMessages, session, **_second_message_of("a"))
+    desk.checkpoint()
+    assert checks.digest(desk.restored().state) == checks.digest(large.state)
+
+
+def _second_message_of(queue: str) -> dict:
+    """What DeleteMessages is given to remove the message with sequence number 1."""
+    whose = {"source": f"queue:{queue}", "subscription": "", "client_id": "", "durable": False}
+    which = {"selector": "", "sequences": [{"first": 1, "last": 1}], "after_sequence": -1}
+    return {"selection": {**whose, **which, "limit": 100}, "actor": "a", "reason": "r"}

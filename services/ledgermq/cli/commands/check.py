@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from http.client import HTTPException, InvalidURL
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -171,7 +172,9 @@ def worker(url: str | None, ready: bool, as_json: bool) -> int:
         raise click.UsageError(f"--url must begin with http:// or https://: {url}")
     try:
         found = _health(address)
-    except (OSError, ValueError) as error:
+    except InvalidURL as error:
+        raise click.UsageError(f"--url is no address of a web server: {error}") from error
+    except (OSError, ValueError, HTTPException) as error:
         findings = [Finding(BAD, "alive", f"{address} does not answer: {error}")]
         print_findings(Output(as_json=as_json), findings, url=address)
         return UNREACHABLE
@@ -187,7 +190,7 @@ def worker(url: str | None, ready: bool, as_json: bool) -> int:
 
 
 def _health(address: str) -> dict[str, Any]:
-    """What a worker says of itself; OSError or ValueError if it does not, or somebody else does."""
+    """What a worker says of itself; OSError, ValueError, HTTPException if not, or somebody else."""
     # A proxy that leads out of here knows nothing of this machine's workers.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(address, timeout=HTTP_SECONDS_MAX) as answer:
@@ -295,11 +298,15 @@ def _newest_checkpoint(reader: PartitionReader, target: Target, claim: Claim) ->
     topic = target.topics.checkpoints
     first, end = reader.ends(topic, claim.partition)
     for start in sorted({max(first, end - CHECKPOINT_RECORDS), first}, reverse=True):
-        records = reader.records(topic, claim.partition, start, end)
-        keys = [parse_key(claim.queue_manager, one.key()) for one in records if one.value()]
-        positions = [key for key in keys if isinstance(key, int)]
+        # Of what was taken away, Kafka keeps the record that was there until it compacts the topic.
+        present: dict[int, bool] = {}
+        for record in reader.records(topic, claim.partition, start, end):
+            key = parse_key(claim.queue_manager, record.key())
+            if isinstance(key, int):
+                present[key] = record.value() is not None
+        positions = [position for position, there in present.items() if there]
         if positions:
-            return positions[-1]
+            return max(positions)
     return -1
 
 
@@ -314,8 +321,12 @@ def _checkpoint_finding(
     uncovered = max(newest + 1, first)
     if uncovered > position:
         return Finding(GOOD, check, f"{where}; nothing came since")
-    record = reader.record_at(target.topics.operations, claim.partition, uncovered)
-    since_ms = record.timestamp()[1] if record is not None else 0
+    topic = target.topics.operations
+    # There may be no record at a position that an operator declared skipped.
+    record = next(reader.records(topic, claim.partition, uncovered, position + 1), None)
+    if record is None:
+        return Finding(GOOD, check, f"{where}; nothing came since")
+    since_ms = record.timestamp()[1]
     age = datetime.now(UTC) - datetime.fromtimestamp(since_ms / 1000, UTC)
     found = (
         f"{where}; {position + 1 - uncovered:,} operations came since, the first {_seconds(age)}"

@@ -70,6 +70,8 @@ def _looked(look: Callable[[Target], Result], target: Target) -> Result:
         return BAD, error.args[0].str()
     except (LedgerMQError, RuntimeError) as error:
         return BAD, str(error)
+    except TimeoutError:
+        return BAD, "no answer in time"
 
 
 def _java(_target: Target) -> Result:

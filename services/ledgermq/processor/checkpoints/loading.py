@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from confluent_kafka import KafkaException
+
 from ledgermq.core.snapshot.state_records import restore
 from ledgermq.core.state.manager import QueueManager, new_state
 from ledgermq.errors import LedgerMQError
@@ -41,7 +43,7 @@ from ledgermq.wire.framing.codec import (
 )
 from ledgermq.wire.topics.identity import LogIdentity, log_identity
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
-from ledgermq.wire.topics.reading import PartitionReader, partition_reader
+from ledgermq.wire.topics.reading import LogUnreadableError, PartitionReader, partition_reader
 from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import LookAhead
 
@@ -325,7 +327,7 @@ def discard_checkpoints(
 
     Raises:
         LogIncompleteError: The beginning of the log is gone: only a checkpoint has what it held.
-        LogUnreadableError: Kafka did not answer.
+        LogUnreadableError: Kafka did not answer, or did not take all of it.
     """
     with partition_reader(bootstrap, timeout_seconds) as reader:
         begins, _ = reader.ends(topics.operations, claim.partition)
@@ -336,11 +338,16 @@ def discard_checkpoints(
                 "was discarded; restore the log, or the checkpoints that belong to it"
             )
         records = read_stored_records(reader, topics, claim)
-    write_all(
-        checkpoint_producer(bootstrap, timeout_seconds),
-        topics.checkpoints,
-        claim.partition,
-        [(key, None) for key in records.all_keys()],
-        timeout_seconds,
-    )
+    try:
+        write_all(
+            checkpoint_producer(bootstrap, timeout_seconds),
+            topics.checkpoints,
+            claim.partition,
+            [(key, None) for key in records.all_keys()],
+            timeout_seconds,
+        )
+    except KafkaException as error:
+        raise LogUnreadableError(
+            f"{claim.queue_manager}: not all checkpoints were discarded: {error}; do it again"
+        ) from error
     return len(records.manifests)

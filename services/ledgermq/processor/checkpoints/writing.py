@@ -280,8 +280,11 @@ class Checkpointer:
             needed = {digest for one in self._kept for digest in one.digests}
             spare = self._stored - needed
             name = self._claim.queue_manager
+            # What Kafka may have taken away, whatever it says, counts as gone: who needs it again
+            # writes it again.
+            self._stored -= spare
+            self._rubbish += [chunk_key(name, digest) for digest in sorted(spare)]
             keys = [manifest_key(name, one.position) for one in gone]
-            keys += [chunk_key(name, digest) for digest in sorted(spare)]
             written = {chunk_key(name, one) for one in needed}
             written |= {manifest_key(name, one.position) for one in self._kept}
             keys += [key for key in self._rubbish if key not in written]
@@ -289,7 +292,6 @@ class Checkpointer:
                 loop = asyncio.get_running_loop()
                 records: list[tuple[bytes, bytes | None]] = [(key, None) for key in keys]
                 await loop.run_in_executor(self._thread, self._write, records)
-            self._stored -= spare
             self._rubbish = []
             crash_point("after-tidying")
         except Exception as error:

@@ -190,7 +190,7 @@ class Supervisor:
                 well = time.monotonic() - started > WELL_SECONDS
                 pause = BACK_OFF_SECONDS if well else min(pause * 2, BACK_OFF_SECONDS_MAX)
                 self.restarts += 1
-                killed = f"was killed by {signal.Signals(-code).name}" if code < 0 else ""
+                killed = f"was killed by {_signal_name(-code)}" if code < 0 else ""
                 how = killed or f"ended with code {code}"
                 self._tell(f"the worker {how}; starting it again in {pause:.1f} s")
                 self._stopping.wait(pause)
@@ -250,6 +250,11 @@ class Supervisor:
         except OSError as error:
             return f"({error})"
         return "\n".join(lines[-15:])
+
+
+def _signal_name(number: int) -> str:
+    # Most real-time signals have none.
+    return next((one.name for one in signal.Signals if one == number), f"signal {number}")
 
 
 @contextmanager

@@ -1,0 +1,74 @@
+"""Discarding checkpoints where it cannot be done: a sentence and an exit code, no traceback."""
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from ledgermq.processor import __main__ as processor
+from ledgermq.processor.checkpoints import loading
+from ledgermq.processor.checkpoints.stored_records import StoredRecords
+from ledgermq.processor.worker.worker import EXIT_FAULT, EXIT_REFUSED, EXIT_UNREACHABLE
+from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.reading import LogUnreadableError
+from ledgermq.wire.topics.registry import Claim
+
+QM1 = Claim("QM1", 0, 1)
+
+
+@pytest.fixture
+def kafka(monkeypatch) -> SimpleNamespace:
+    """A log of QM1 that begins at `begins`; `written` is what was written, `fails` the answer."""
+    kafka = SimpleNamespace(begins=0, written=[], fails=False)
+
+    @contextmanager
+    def reader(*_):
+        yield SimpleNamespace(ends=lambda *_: (kafka.begins, 9))
+
+    def stored(*_):
+        records = StoredRecords("QM1")
+        records.take(b"QM1/manifest/3", b"m")
+        return records
+
+    def write(_producer, _topic, _partition, records, _timeout_seconds):
+        if kafka.fails:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        kafka.written += records
+
+    monkeypatch.setattr(loading, "partition_reader", reader)
+    monkeypatch.setattr(loading, "read_stored_records", stored)
+    monkeypatch.setattr(loading, "checkpoint_producer", lambda *_: None)
+    monkeypatch.setattr(loading, "write_all", write)
+    monkeypatch.setattr(processor, "list_queue_managers", lambda *_: [QM1])
+    return kafka
+
+
+def discard(*names: str) -> int:
+    """The exit code of `python -m ledgermq.processor discard-checkpoints`."""
+    chosen = [word for name in names for word in ("--queue-manager", name)]
+    return processor.main(["discard-checkpoints", "--bootstrap", "127.0.0.1:1", *chosen])
+
+
+def test_a_broker_that_does_not_take_it_is_told_in_a_sentence(kafka):
+    """Some may be gone and some not; to call it again does the rest."""
+    kafka.fails = True
+    with pytest.raises(LogUnreadableError, match="not all checkpoints were discarded"):
+        loading.discard_checkpoints("", Topics("ledgermq"), QM1)
+    assert discard() == EXIT_UNREACHABLE
+
+
+def test_a_log_without_its_beginning_is_refused(kafka):
+    """Without checkpoints its state could not be folded again: nothing is written."""
+    kafka.begins = 5
+    assert discard() == EXIT_REFUSED
+    assert kafka.written == []
+
+
+def test_a_name_that_is_not_in_the_registry_stops_it_for_all(kafka, capsys):
+    """A mistyped name beside a right one is told before anything is discarded."""
+    assert discard("QM1", "QX") == EXIT_FAULT
+    assert "QX" in capsys.readouterr().err
+    assert kafka.written == []
+    assert discard("QM1") == 0
+    assert kafka.written == [(b"QM1/manifest/3", None)]
