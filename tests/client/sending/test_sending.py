@@ -83,7 +83,9 @@ def test_what_a_message_cannot_carry_is_refused_by_name(connection, queue, body,
         with pytest.raises(ledgermq.MessageFormatError, match=named) as caught:
             producer.send(body, properties=properties)
         assert producer.send("next").sequence == 0
-    assert caught.value.code == ("message-invalid" if named in ("1", "its body") else "value-unsupported")
+    assert caught.value.code == (
+        "message-invalid" if named in ("1", "its body") else "value-unsupported"
+    )
     assert caught.value.destination == queue
 
 
