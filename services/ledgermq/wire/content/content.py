@@ -67,7 +67,7 @@ def encode_fields(body: Any, reply_to: str | None, client_time: int) -> bytes:
     try:
         return encode_record(CONTENT, datum)
     except (TypeError, ValueError, AttributeError) as error:
-        raise ContentError(f"its body or reply_to cannot be encoded: {error}") from error
+        raise ContentError(f"its body or a header cannot be encoded: {error}") from error
 
 
 def _checked_body(body: Any) -> Any:
