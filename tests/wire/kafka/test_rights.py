@@ -62,4 +62,4 @@ def test_a_principal_is_quoted_for_the_shell_and_must_be_one(capsys):
     assert main(["acl", "client", "--principal", "alice"]) == 2
     assert main(["acl", "client", "--principal", "User:a'b"]) == 2
     assert main(["acl", "king"]) == 2
-    assert "User:NAME" in capsys.readouterr().err
+    assert "TYPE:NAME" in capsys.readouterr().err
