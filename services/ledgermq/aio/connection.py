@@ -93,8 +93,7 @@ class Connection(Closing):
     ) -> AsyncIterator[Message]:
         """Looks at the messages available in a queue without getting them (SES-40).
 
-        All are read before the first is yielded. Takes and raises what `ledgermq.Session.browser`
-        does.
+        They are read page by page. Takes and raises what `ledgermq.Session.browser` does.
         """
         found = await asyncio.to_thread(self._connection.browser, destination, **options)
         async for message in Browser(found):

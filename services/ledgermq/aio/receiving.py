@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from ledgermq.aio.sending import Producer
 from ledgermq.aio.waiting import Closing, Entered, Taking, awaited
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import check_number, check_seconds
+from ledgermq.client.arguments import check_seconds
 from ledgermq.client.messages.message import Message as ThreadedMessage
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import GetOptionsOfCall
@@ -123,9 +123,7 @@ class Consumer(Closing):
 
     def until_idle(self, seconds: float) -> AsyncIterator[Message]:
         """See `ledgermq.Consumer.until_idle`."""
-        self._shared.check_open()
-        check_number("seconds", seconds)
-        check_seconds("seconds", seconds)
+        self._shared.check_idle(seconds)
         return self._until_idle(seconds)
 
     async def _until_idle(self, seconds: float) -> AsyncIterator[Message]:

@@ -8,21 +8,19 @@
 """
 
 import base64
-import fcntl
 import json
 import os
 import shutil
-import time
 import uuid
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ledgermq.embedded.errors import DirectoryInUseError, ForeignClusterError
+from ledgermq.file_lock import lock_within
 
 LOG_BYTES_MAX = 10 * 1024 * 1024
 LOCK_WAIT_SECONDS = 5.0
-LOCK_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,20 +60,13 @@ class BrokerDirectory:
         """
         self.path.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        deadline = time.monotonic() + LOCK_WAIT_SECONDS
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    os.close(descriptor)
-                    raise self._in_use() from None
-                time.sleep(LOCK_POLL_SECONDS)
-            except BaseException:
-                os.close(descriptor)
-                raise
-            else:
-                return descriptor
+        try:
+            if not lock_within(LOCK_WAIT_SECONDS, descriptor):
+                raise self._in_use()
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
 
     def load(self) -> BrokerRecord:
         """Return what the directory remembers, or a new identity if it is new. Lock it first.

@@ -69,15 +69,17 @@ def _numbers(text: str) -> range:
     return numbers
 
 
+limit_option: Final = click.option(
+    "--limit",
+    type=Count(min=0),
+    default=0,
+    help="How many messages at most, the first ones; 0, the default: all.",
+)
+
 # Which messages, who asks for it and why; a purge takes no sequence numbers.
 purge_options: Final = together(
     selector_option,
-    click.option(
-        "--limit",
-        type=Count(min=0),
-        default=0,
-        help="How many messages at most, the first ones; 0, the default: all.",
-    ),
+    limit_option,
     click.option(
         "--subscription",
         metavar="NAME",

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgermq.cli.options.bodies import selector_option
+from ledgermq.cli.options.chosen_messages import limit_option
 from ledgermq.cli.options.destinations import EXPLAINED, destination_named
 from ledgermq.cli.options.journal_choice import checked_ids, checked_selector
 from ledgermq.cli.options.moments import MOMENT, position_at
 from ledgermq.cli.options.target import Target
-from ledgermq.cli.options.together import Count, Read, together
+from ledgermq.cli.options.together import Read, together
 from ledgermq.client.destinations import checked_destination
 from ledgermq.protocol.limits import is_name
 
@@ -110,12 +111,7 @@ replay_options: Final = together(
         multiple=True,
         help="Only the message with this id, 32 hexadecimal digits. May be repeated.",
     ),
-    click.option(
-        "--limit",
-        type=Count(min=0),
-        default=0,
-        help="How many messages at most, the first ones; 0, the default: all.",
-    ),
+    limit_option,
     click.option(
         "--into",
         type=Read("DESTINATION|same", _target),

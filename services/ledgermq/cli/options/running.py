@@ -10,18 +10,17 @@ import contextlib
 import fcntl
 import json
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.file_lock import lock_within
 
 DATA_DIRECTORY_DEFAULT: Final = Path("ledgermq-data")
 FILE_NAME: Final = "up.json"
 # Whoever looks what runs holds the lock for a moment.
 LOCK_WAIT_SECONDS: Final = 1.0
-LOCK_POLL_SECONDS: Final = 0.02
 
 
 class UpRunningError(LedgerMQError):
@@ -35,7 +34,7 @@ def announce(directory: Path) -> Iterator[Any]:
     path = directory / FILE_NAME
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     with os.fdopen(descriptor, "r+", encoding="utf-8") as handle:
-        if not _locked(handle):
+        if not lock_within(LOCK_WAIT_SECONDS, handle):
             other = _read(handle)
             where = f" at {other['bootstrap']}, process {other['pid']}" if other else ""
             raise UpRunningError(
@@ -55,19 +54,6 @@ def announce(directory: Path) -> Iterator[Any]:
         finally:
             handle.seek(0)
             handle.truncate()
-
-
-def _locked(handle: Any) -> bool:
-    deadline = time.monotonic() + LOCK_WAIT_SECONDS
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(LOCK_POLL_SECONDS)
-        else:
-            return True
 
 
 def running(directory: Path) -> dict[str, Any] | None:

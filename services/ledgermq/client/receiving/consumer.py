@@ -7,7 +7,7 @@ from typing import Unpack
 
 from ledgermq.client import tracing
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import check_number, check_seconds
+from ledgermq.client.arguments import check_seconds
 from ledgermq.client.closing import Closing, WhileOpen
 from ledgermq.client.engine.listening import Listener
 from ledgermq.client.engine.work import Work
@@ -178,9 +178,7 @@ class Consumer(Closing):
             IllegalStateError: the consumer is closed, or `seconds` is negative; at once.
             LedgerMQError: what `receive` raises; with the messages.
         """
-        self._check_open()
-        check_number("seconds", seconds)
-        check_seconds("seconds", seconds)
+        self._getter.check_idle(seconds)
         return self._until_idle(seconds)
 
     def _until_idle(self, seconds: float) -> Iterator[Message]:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from ledgermq.client import tracing
-from ledgermq.client.arguments import check_seconds
+from ledgermq.client.arguments import check_number, check_seconds
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.steps import Steps
 from ledgermq.client.engine.work import Work
@@ -142,6 +142,12 @@ class Getter(Generic[M]):
         self._engine.check_open()
         if self.closed:
             raise IllegalStateError(CLOSED)
+
+    def check_idle(self, seconds: float) -> None:
+        """Refuses what `until_idle` cannot wait for, at once and not with the first message."""
+        self.check_open()
+        check_number("seconds", seconds)
+        check_seconds("seconds", seconds)
 
     def begin_locked(self, wanted: Options) -> None:
         """Begins a call that gets by these options."""
