@@ -133,9 +133,10 @@ class Archive:
             JournalArchiveError: A manifest cannot be read.
         """
         found = []
-        for path in (self.path / "manifests").glob(f"{plain_name(queue_manager)}-*.json"):
-            if not path.stem.rpartition("-")[2].isdigit():
-                continue
+        name = plain_name(queue_manager)
+        for path in (self.path / "manifests").glob(f"{name}-*.json"):
+            if not path.stem.removeprefix(f"{name}-").isdigit():
+                continue  # of a queue manager whose name goes on with a hyphen
             try:
                 manifest = json.loads(path.read_text(encoding="utf-8"))
                 known = manifest["format"] == FORMAT

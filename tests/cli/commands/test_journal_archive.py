@@ -218,3 +218,10 @@ def test_a_manifest_that_says_something_else_than_was_written_is_told(directory,
     answer = plain("journal", "list", "--from", "archive", "--directory", directory, "--json")
     assert (answer.code, answer.error["code"], answer.documents) == (1, "journal-archive", [])
     assert str(manifest) in answer.error["message"]
+
+
+def test_what_another_queue_manager_lost_harms_no_archive_beside_it(directory, listed):
+    """`QM1` reads on where the backup of `QM1-2`, whose name begins alike, was cut."""
+    whole = listed()
+    (directory / "manifests" / "QM1-2-5.json").write_text("{", encoding="utf-8")
+    assert listed() == whole
