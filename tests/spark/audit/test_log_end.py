@@ -80,8 +80,12 @@ def test_a_backup_of_the_journal_is_an_anchor_at_its_end(spark, tmp_path):
     manifests = tmp_path / "manifests"
     manifests.mkdir()
     told = {
-        **{"format": 1, "queue_manager": "QM1", "from": 0, "chain": "ab" * 32},
-        **{"digest": "cd" * 32, "files": []},
+        "format": 1,
+        "queue_manager": "QM1",
+        "from": 0,
+        "chain": "ab" * 32,
+        "digest": "cd" * 32,
+        "files": [],
     }
     for through in (0, END, END + 1):
         path = manifests / f"QM1-{through}.json"
