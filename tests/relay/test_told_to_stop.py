@@ -84,5 +84,6 @@ def test_runners_end_while_their_broker_does_not_answer(own_broker, ways_on, tmp
     for runner in runners:
         runner.terminate()
     said = [runner.communicate(timeout=PATIENCE_SECONDS)[0] for runner in runners]
-    assert [runner.returncode for runner in runners] == [0, 0, 0], said
-    assert [int(one.value()) for one in ways.records(goal)] == list(range(RECORDS)), said
+    told = "\n".join([*said, ways.place.workers[-1].log])
+    assert [runner.returncode for runner in runners] == [0, 0, 0], told
+    assert [int(one.value()) for one in ways.records(goal)] == list(range(RECORDS)), told

@@ -22,3 +22,9 @@ def spark(tmp_path_factory):
     session.conf.set("spark.sql.constraintPropagation.enabled", "false")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def without_laws(monkeypatch):
+    """The audit asks no laws: they are most of its time, and other tests are about them."""
+    monkeypatch.setattr("ledgermq_spark.audit.audit.breaches", lambda _facts, _laws: ([], []))

@@ -59,12 +59,17 @@ def put(connection, *bodies):
 
 
 def health(port):
-    """Status and document of a worker's health page."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answered:
-            return answered.status, json.load(answered)
-    except urllib.error.HTTPError as error:
-        return error.code, json.load(error)
+    """Status and document of a worker's health page, which opens soon after its log begins."""
+    limit = time.monotonic() + 30
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answered:
+                return answered.status, json.load(answered)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+        except urllib.error.URLError:
+            assert time.monotonic() < limit, "nobody listens"
+            time.sleep(0.1)
 
 
 def decoded_by_tools(client, topic, value):

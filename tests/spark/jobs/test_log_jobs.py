@@ -127,6 +127,7 @@ def test_a_missing_operation_is_found_once_and_names_its_messages(spark, broker)
     assert report.exit_code == 1
 
 
+@pytest.mark.usefixtures("without_laws")
 def test_a_missing_worker_entry_is_found_by_the_positions_that_moved(spark, broker):
     """A Tick is answered by nothing; what follows it stands elsewhere."""
     script = Script()
@@ -140,6 +141,7 @@ def test_a_missing_worker_entry_is_found_by_the_positions_that_moved(spark, brok
     assert (found.kind, found.position) == ("gap", tick)
 
 
+@pytest.mark.usefixtures("without_laws")
 def test_a_trimmed_log_and_an_expired_lane_are_unproven(spark, broker):
     """Nothing is said to agree, nothing to be lost; a rebuild says what is gone."""
     script = Script()

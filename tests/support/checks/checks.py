@@ -58,6 +58,11 @@ def freeze(state: QueueManager) -> Frozen:
     return Frozen(encode_record(ROOT, root), tuple(found))
 
 
+def contents(state: QueueManager) -> tuple[Any, ...]:
+    """What `freeze` encodes: two states with the same contents freeze to the same bytes."""
+    return root_of(state), list(blocks(state))
+
+
 def thaw(frozen: Frozen) -> QueueManager:
     """The state that a checkpoint's bytes tell."""
     root = decode_record(frozen.root)[1]

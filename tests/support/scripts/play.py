@@ -118,9 +118,9 @@ class Player:
             if isinstance(one.outcome, Refused) and _answers(one.outcome, operation):
                 listed = refusals_of(type(operation).__name__)
                 assert one.outcome.reason in listed, "the protocol lists no such refusal"
-        frozen = checks.freeze(state)
-        thawed = checks.thaw(frozen)
-        assert checks.freeze(thawed) == frozen, "the snapshot does not tell the whole state"
+        thawed = checks.thaw(checks.freeze(state))
+        same = checks.contents(thawed) == checks.contents(state)
+        assert same, "the snapshot does not tell the whole state"
         assert next_deadline(thawed) == next_deadline(state)
         self.queue_statuses = query.queue_statuses(state)
         self.topic_statuses = topic_query.topic_statuses(state)

@@ -31,6 +31,7 @@ OUTCOMES = [
     if name.startswith("ledgermq.outcome.")
     and issubclass(getattr(outcomes, name.rpartition(".")[2], int), Outcome)
 ]
+LONG_BYTES = 1_000
 SAMPLES = [(name, variant) for name in record_names() for variant in VARIANTS]
 
 
@@ -212,7 +213,8 @@ def test_truncated_record_raises_nothing_but_undecodable(name, variant):
 def test_flipped_bits_of_a_record_raise_nothing_but_undecodable(name, variant):
     """A damaged record is some other record or an UndecodableError."""
     value = encode_record(name, sample(name, variant))
-    for bit in range(len(value) * 8):
+    # Of a long one every seventh: some bit of each byte, and each bit of some bytes.
+    for bit in range(0, len(value) * 8, 7 if len(value) > LONG_BYTES else 1):
         wrong = bytearray(value)
         wrong[bit // 8] ^= 1 << (bit % 8)
         try:
