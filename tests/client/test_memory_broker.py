@@ -44,7 +44,7 @@ def test_time_does_not_go_back():
 )
 def test_a_name_that_no_queue_manager_has_is_refused_at_once(name, error):
     """By the error that `connect` raises for such an address."""
-    with pytest.raises(error, match="queue.manager"):
+    with pytest.raises(error, match=r"queue.manager"):
         MemoryBroker(name)
 
 
