@@ -12,7 +12,7 @@ class Pin:
     """A live message: the log is needed from where its body is.
 
     Attributes:
-        destination: The queue or topic that it is in, or is put to, as `queue:NAME` or `topic:NAME`.
+        destination: Where it is, or is put to, as `queue:NAME` or `topic:NAME`.
         subscription: The subscription whose copy it is; empty: there is none, or it has no name.
         created_position: Log position at which its queue or subscription was made; of a put that is
             not numbered, its destination.
