@@ -44,6 +44,7 @@ from ledgermq.wire.framing.codec import (
     encode_operation,
 )
 from ledgermq.wire.framing.headers import Headers, address_of
+from ledgermq.wire.topics.address import parse_address
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 WORKER: Final = "memory"
@@ -66,18 +67,21 @@ class MemoryBroker:
         """Begins with an empty log.
 
         Args:
-            queue_manager: Its name.
+            queue_manager: Its name, as an address of `connect` has it.
             now: What its clock says at first: a time with a time zone.
 
         Raises:
             IllegalStateError: `now` has no time zone.
-            ArgumentTypeError: `now` is no datetime.
+            ArgumentTypeError: the name is no text, or `now` no datetime.
+            AddressError: no queue manager can have the name.
         """
+        if not isinstance(queue_manager, str):
+            raise wrong_type("queue_manager", queue_manager, "text")
         if not isinstance(now, datetime):
             raise wrong_type("now", now, "a datetime")
         if now.tzinfo is None:
             raise IllegalStateError(f"now is {now!r}, which has no time zone: give an aware time")
-        self.queue_manager = queue_manager
+        _, self.queue_manager = parse_address(f"kafka://{BOOTSTRAP}/{queue_manager}")
         self._lock = threading.RLock()
         self._now_us = (now - EPOCH) // timedelta(microseconds=1)
         self._state = new_state()
@@ -123,7 +127,7 @@ class MemoryBroker:
         room or moves it.
 
         Raises:
-            AddressError: a setting, or the queue manager's name, cannot be used.
+            AddressError: a setting cannot be used.
             InvalidClientIDError: another connection has the client id, or it is none.
             TypeError: there is no setting of that name.
         """

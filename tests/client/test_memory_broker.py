@@ -34,6 +34,21 @@ def test_time_does_not_go_back():
 
 
 @pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        (5, ledgermq.ArgumentTypeError),
+        (None, ledgermq.ArgumentTypeError),
+        ("two words", ledgermq.AddressError),
+        ("Q" * 129, ledgermq.AddressError),
+    ],
+)
+def test_a_name_that_no_queue_manager_has_is_refused_at_once(name, error):
+    """By the error that `connect` raises for such an address."""
+    with pytest.raises(error, match=r"queue.manager"):
+        MemoryBroker(name)
+
+
+@pytest.mark.parametrize(
     ("setting", "error"),
     [
         ({"put_messages_max": 0}, ledgermq.AddressError),

@@ -69,6 +69,19 @@ def test_ses_10_acknowledge_modes_are_names(connection):
         connection.session(ack="3")
 
 
+@pytest.mark.parametrize("transacted", [False, True])
+def test_ses_10_what_is_no_acknowledge_mode_is_refused(connection, run, transacted):
+    """Also beside `transacted`, which leaves out of account only a mode that there is (SES-09)."""
+
+    async def work(other):
+        await other.session(ack="nonsense", transacted=transacted)
+
+    with pytest.raises(ledgermq.IllegalStateError, match="'nonsense' is no acknowledge mode"):
+        connection.session(ack="nonsense", transacted=transacted)
+    with pytest.raises(ledgermq.IllegalStateError, match="'nonsense' is no acknowledge mode"):
+        run(work)
+
+
 @pytest.mark.parametrize("end", ["commit", "rollback"])
 def test_ses_14_the_next_transaction_begins_with_the_end_of_the_last(connection, queue, end):
     """No call begins it, and what is done in it is undone by itself."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
+import itertools
+import logging
 import subprocess
 import sys
 import threading
@@ -10,13 +13,15 @@ from datetime import UTC, datetime
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import SpanKind, StatusCode
 
 import ledgermq
 from ledgermq import aio
+from ledgermq.client import tracing
 from ledgermq.errors import QueueNotFoundError
 from ledgermq.testing import MemoryBroker
 
@@ -241,6 +246,121 @@ def test_without_a_provider_messages_stay_as_they_are(broker):
     with broker.connect() as connection, connection.session() as session:
         session.producer("queue:a").send("x")
         assert dict(session.consumer("queue:a").receive(timeout=10).properties) == {}
+
+
+class Raising:
+    """Stands for something of OpenTelemetry, one method of which raises."""
+
+    def __init__(self, real, name):
+        self._real, self._name = real, name
+
+    def __getattr__(self, name):
+        """What the real one has."""
+        if name == self._name:
+            raise ZeroDivisionError(f"{name} of the application")
+        return getattr(self._real, name)
+
+
+def provider_of(*, sampler=None, processor=None):
+    """A provider with a sampler or a processor that raises in one method."""
+    provider = TracerProvider(sampler=Raising(ALWAYS_ON, sampler) if sampler else ALWAYS_ON)
+    if processor:
+        provider.add_span_processor(Raising(SpanProcessor(), processor))
+    return provider
+
+
+def provider_with_spans(name):
+    """A provider whose spans raise in one method."""
+    provider = TracerProvider()
+    tracer = provider.get_tracer("ledgermq")
+    made = Raising(tracer, "")
+    made.start_span = lambda *given, **more: Raising(tracer.start_span(*given, **more), name)
+    found = Raising(provider, "")
+    found.get_tracer = lambda *_: made
+    return found
+
+
+@pytest.mark.parametrize(
+    "provider",
+    [
+        provider_of(sampler="should_sample"),
+        provider_of(processor="on_start"),
+        provider_of(processor="on_end"),
+        provider_with_spans("set_attribute"),
+        provider_with_spans("end"),
+        Raising(TracerProvider(), "get_tracer"),
+        None,
+    ],
+    ids=["sampler", "on_start", "on_end", "attribute", "end", "get", "none"],
+)
+def test_what_fails_in_tracing_reaches_no_send_and_no_receive(
+    broker, monkeypatch, caplog, provider
+):
+    """It is logged once; the application goes on, and has its own errors as they are."""
+
+    def get_provider():
+        if provider is None:
+            raise ZeroDivisionError("there is no provider of this name")
+        return provider
+
+    monkeypatch.setattr(trace, "get_tracer_provider", get_provider)
+    monkeypatch.setattr(tracing, "_FAILURES", itertools.count())
+    heard, enough = [], threading.Event()
+
+    def listener(message):
+        heard.append((message.body, message.delivery_count))
+        if len(heard) == 1:
+            raise ValueError("of the application")
+        enough.set()
+
+    async def course():
+        async with (
+            aio.Connection(broker.connect()) as connection,
+            connection.session(ack=ledgermq.AckMode.CLIENT) as session,
+            session.consumer("queue:b") as consumer,
+        ):
+            await session.producer("queue:b").send("x")
+            await (await consumer.receive(timeout=10)).acknowledge()
+
+    with caplog.at_level(logging.WARNING), broker.connect() as connection:
+        with connection.session(transacted=True) as session:
+            producer = session.producer("queue:a")
+            producer.send_many(["1", "2"])
+            producer.send("3", properties={"traceparent": GIVEN})
+            session.commit()
+            consumer = session.consumer("queue:a")
+            assert [one.body for one in consumer.receive_many(3, timeout=10)] == ["1", "2", "3"]
+            session.commit()
+            producer.send_segmented("0123456789", max_segment=4)
+            session.rollback()
+        with connection.session() as session:
+            session.producer("queue:a").send_async("4").result(10)
+            with pytest.raises(ledgermq.UnsupportedValueError):
+                session.producer("queue:a").send(object())
+        with connection.session() as session:
+            session.consumer("queue:a").set_message_listener(listener)
+            assert enough.wait(30)
+        asyncio.run(course())
+        assert heard == [("4", 1), ("4", 2)]
+        assert connection.admin.queue_status("b").message_count == 0
+    failures = [one for one in caplog.records if "tracing" in one.message]
+    assert len(failures) == 1
+    assert isinstance(failures[0].exc_info[1], ZeroDivisionError)
+
+
+def test_run_from_a_zip_the_client_traces_without_a_version(broker, spans, monkeypatch):
+    """Nothing knows its version there."""
+
+    def version(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    with broker.connect() as connection, connection.session() as session:
+        session.producer("queue:a").send("x")
+    (sent,) = spans().values()
+    assert (sent.instrumentation_scope.name, sent.instrumentation_scope.version or None) == (
+        *("ledgermq", None),
+    )
 
 
 def test_the_client_does_not_import_opentelemetry():

@@ -1,6 +1,7 @@
 """Tests of what an embedded broker's directory remembers and refuses; no broker is started."""
 
 import os
+import re
 
 import pytest
 
@@ -44,11 +45,71 @@ def test_data_of_another_cluster_is_refused(tmp_path):
         directory.load()
 
 
-def test_a_broken_record_is_refused(tmp_path):
-    """A file of the same name that is not ours is neither read nor overwritten."""
-    (tmp_path / "broker.json").write_text("[]", encoding="utf-8")
-    with pytest.raises(ForeignClusterError, match=r"broker\.json"):
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "it is not JSON"),
+        ("{'port': 1}", "it is not JSON"),
+        ("[" * 100_000, "it is not JSON"),
+        ("\xff", "it is not JSON"),
+        ("[]", "it is no JSON object"),
+        ("{}", "cluster_id is missing"),
+        # As one that is not formatted it would lose its data.
+        ('{"cluster_id": "c"}', "formatted is missing"),
+        ('{"cluster_id": 5, "formatted": true}', "cluster_id is 5, and must be text"),
+        ('{"cluster_id": "", "port": 1, "formatted": true}', "cluster_id is '', and must be text"),
+        (
+            '{"cluster_id": "c", "ports": 1, "formatted": true}',
+            "it has 'ports', which no record has",
+        ),
+        ('{"cluster_id": "c", "formatted": 1}', "formatted is 1, and must be true or false"),
+        (
+            '{"cluster_id": "c", "port": "20001", "formatted": true}',
+            "port is '20001', and must be 0 to 65535",
+        ),
+        (
+            '{"cluster_id": "c", "port": true, "formatted": true}',
+            "port is True, and must be 0 to 65535",
+        ),
+        (
+            '{"cluster_id": "c", "port": -1, "formatted": true}',
+            "port is -1, and must be 0 to 65535",
+        ),
+        (
+            '{"cluster_id": "c", "formatted": true, "controller_port": 99999}',
+            "controller_port is 99999, and must be 0 to 65535",
+        ),
+        (
+            '{"cluster_id": "c", "formatted": true, "owner_pid": null}',
+            "owner_pid is None, and must be 0 or more",
+        ),
+    ],
+)
+def test_a_record_that_was_edited_wrongly_is_refused_untouched(tmp_path, text, problem):
+    """The error names the file, what is wrong with it, and what to write there."""
+    record = tmp_path / "broker.json"
+    record.write_text(text, encoding="latin-1")
+    with pytest.raises(ForeignClusterError) as caught:
         BrokerDirectory(tmp_path).load()
+    assert f"{record} cannot be used: {problem}" in str(caught.value)
+    assert str(tmp_path / "data" / "meta.properties") in str(caught.value)
+    assert record.read_text(encoding="latin-1") == text
+
+
+def test_what_the_refusal_of_a_record_says_to_write_there_works(tmp_path):
+    """The broker goes on with its data, on ports chosen anew."""
+    first = BrokerDirectory(tmp_path)
+    cluster = first.update(first.load(), formatted=True, port=20001).cluster_id
+    first.data.mkdir()
+    (first.data / "meta.properties").write_text(f"cluster.id={cluster}\n", encoding="utf-8")
+    record = tmp_path / "broker.json"
+    record.write_text("port = 20001", encoding="utf-8")
+    with pytest.raises(ForeignClusterError) as caught:
+        first.load()
+    (text,) = re.findall(r"\{.+\}", str(caught.value))
+    record.write_text(text, encoding="utf-8")
+    found = BrokerDirectory(tmp_path).load()
+    assert (found.cluster_id, found.formatted, found.port) == (cluster, True, 0)
 
 
 def test_a_locked_directory_is_refused_until_the_lock_is_dropped(tmp_path, monkeypatch):

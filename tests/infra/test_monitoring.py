@@ -112,6 +112,15 @@ def test_the_dashboard_is_what_grafana_takes():
         assert beside or above, (one, other)
 
 
+def test_every_panel_says_what_is_normal_and_what_to_do():
+    """Whoever is woken by an alert finds in the panel what it shows, and a next step."""
+    for panel in dashboard()["panels"]:
+        if panel["type"] != "row":
+            sentences = re.split(r"(?<=[.:]) ", panel["description"])
+            assert len(sentences) >= 3, panel["title"]
+            assert "normal" in panel["description"].lower(), panel["title"]
+
+
 def test_grafana_finds_data_source_and_dashboard_where_the_stack_mounts_them():
     """Paths, service and uid of the provisioning are those of docker-compose.yml."""
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))

@@ -86,9 +86,10 @@ class Producer:
         check_seconds("timeout", timeout)
         futures: list[ReceiptFuture[SendReceipt]] = []
         with sending_batch(destination or self._shared.destination, futures):
-            for body in bodies:
-                steps = self._shared.send_async(body, {"destination": destination})
-                futures.append(await self._taking.run(steps))
+            with self._shared.counting(futures):
+                for body in bodies:
+                    steps = self._shared.send_async(body, {"destination": destination})
+                    futures.append(await self._taking.run(steps))
             if not self._shared.work.transacted:
                 await self._taking.run(self._shared.flush(timeout))
             return [future.result(0) for future in futures]

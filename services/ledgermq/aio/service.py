@@ -373,7 +373,8 @@ class Service:
         if message is None:
             return
         try:
-            await self._call(route, message, session, thread)
+            # In a task of its own: a function that cancels its task does not cancel the service's.
+            await asyncio.create_task(self._call(route, message, session, thread))
         except (Exception, asyncio.CancelledError) as problem:
             if isinstance(problem, asyncio.CancelledError) and _is_cancelled():
                 raise
@@ -409,6 +410,6 @@ class Service:
 
 
 def _is_cancelled() -> bool:
-    """Whether the service cancels this slot: a function's own tasks may be cancelled, too."""
+    """Whether the service cancels this slot, and not only what it awaits was cancelled."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

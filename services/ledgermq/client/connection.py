@@ -150,7 +150,7 @@ class Connection(ClosingInAnyCase):
 
         Args:
             ack: How the session settles what it gets, also as text: "CLIENT"; see `AckMode`.
-            transacted: True is `ack=AckMode.TRANSACTED`, whatever `ack` says (SES-09).
+            transacted: True is `ack=AckMode.TRANSACTED`, whichever mode `ack` names (SES-09).
             redelivery_delay_ms: How long what goes back waits before it is delivered again, where
                 consumer or destination do not say; None: as the connection has it (INF-09).
             unit_of_work_time_limit_ms: How long a unit of work may be open. 0: no limit but the
@@ -182,11 +182,13 @@ class Connection(ClosingInAnyCase):
         """Opens a session, for threads or coroutines; see `session`."""
         self._check_usable()
         try:
-            mode = AckMode.TRANSACTED if transacted else AckMode(ack)
+            mode = AckMode(ack)
         except ValueError:
             raise IllegalStateError(
                 f"{shown(ack)} is no acknowledge mode; there are {', '.join(AckMode)}"
             ) from None
+        if transacted:
+            mode = AckMode.TRANSACTED
         delay_ms = checked_delay_ms(redelivery_delay_ms, self._settings.redelivery_delay_ms)
         check_limit_ms("unit_of_work_time_limit_ms", unit_of_work_time_limit_ms)
         check_limit_ms("unit_of_work_idle_limit_ms", unit_of_work_idle_limit_ms)

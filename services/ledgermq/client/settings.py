@@ -83,12 +83,11 @@ def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSe
     client_id, takeover = given.get("client_id"), given.get("takeover")
     application = given.get("application")
     if client_id and not is_name(client_id):
-        error = InvalidClientIDError(
+        raise InvalidClientIDError(
             f"{shown(client_id)} is no client id: 1 to 128 characters of A-Z a-z 0-9 . _ / % -",
             code=AddressError.code,
+            retryable=AddressError.retryable,
         )
-        error.retryable = False  # as that of a client id in use is
-        raise error
     if application and len(application) > APPLICATION_CHARACTERS_MAX:
         raise AddressError(
             f"application has {len(application):,} characters, at most "

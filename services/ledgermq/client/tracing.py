@@ -5,11 +5,16 @@ imported and nothing done. Names, kinds and attributes are those of OpenTelemetr
 conventions for messaging. A message carries the context that it was sent in as its properties
 `traceparent` and `tracestate`; one that has a `traceparent` already keeps it, and the span of its
 sending links to it.
+
+Tracing ends no send and no receive: what a sampler or a span processor raises is logged once, and
+goes no further.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
@@ -23,6 +28,7 @@ from ledgermq.client.engine.steps import Steps
 if TYPE_CHECKING:
     from opentelemetry.trace import Link, Span, SpanKind, Tracer, TracerProvider
 
+LOGGER = logging.getLogger("ledgermq.client")
 T = TypeVar("T")
 Properties = Mapping[str, Any]
 
@@ -33,21 +39,46 @@ OFF: Final = nullcontext()
 
 # The span of the sending that makes messages now, in this thread or coroutine.
 _SENDING: ContextVar[Span | None] = ContextVar("ledgermq_sending", default=None)
+_FAILURES = itertools.count()
+
+
+class _Guard:
+    """Ends its block where a call of OpenTelemetry fails; the first of the process is logged."""
+
+    def __enter__(self) -> None:
+        """Nothing is there to be made."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        if next(_FAILURES) == 0:
+            text = "tracing failed, messages go on without it; this is logged once"
+            LOGGER.error(text, exc_info=error)
+        return True
+
+
+GUARDED: Final = _Guard()
 
 
 def _tracer() -> Tracer | None:
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return None
-    provider = trace.get_tracer_provider()
-    return None if isinstance(provider, trace.ProxyTracerProvider) else _tracer_of(provider)
+    with GUARDED:
+        provider = trace.get_tracer_provider()
+        return None if isinstance(provider, trace.ProxyTracerProvider) else _tracer_of(provider)
+    return None
 
 
 @lru_cache(maxsize=1)
 def _tracer_of(provider: TracerProvider) -> Tracer:
-    from importlib.metadata import version
+    from importlib import metadata
 
-    return provider.get_tracer("ledgermq", version("ledgermq"))
+    version = None
+    # Run from a zip, a package is not installed.
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        version = metadata.version("ledgermq")
+    return provider.get_tracer("ledgermq", version)
 
 
 def _started(
@@ -57,11 +88,14 @@ def _started(
     *,
     type_: str,
     destination: str | None = None,
-    links: Iterable[Link] = (),
+    linked: Iterable[Properties] = (),
     start_time_ns: int | None = None,
     **more: str | int | None,
 ) -> Span:
-    """A span; `more` are attributes below `messaging.`, with `__` for dots, where not None."""
+    """A span, linked to the contexts in properties; where there can be none, one that says nothing.
+
+    `more` are attributes below `messaging.`, with `__` for dots, where not None.
+    """
     attributes: dict[str, str | int | bool] = {"messaging.system": "ledgermq"}
     attributes["messaging.operation.name"] = name
     if type_:
@@ -76,13 +110,18 @@ def _started(
     for key, value in more.items():
         if value is not None:
             attributes["messaging." + key.replace("__", ".")] = value
-    return tracer.start_span(
-        f"{name} {shown}" if shown else name,
-        kind=kind,
-        attributes=attributes,
-        links=list(links),
-        start_time=start_time_ns,
-    )
+    with GUARDED:
+        return tracer.start_span(
+            f"{name} {shown}" if shown else name,
+            kind=kind,
+            attributes=attributes,
+            links=_links(linked),
+            start_time=start_time_ns,
+        )
+    from opentelemetry.trace import NonRecordingSpan, get_current_span
+
+    # Messages carry the context around it.
+    return NonRecordingSpan(get_current_span().get_span_context())
 
 
 @contextlib.contextmanager
@@ -93,12 +132,14 @@ def _ending(span: Span) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        cancelled = isinstance(error, GeneratorExit)
-        span.set_attribute("error.type", "cancelled" if cancelled else type(error).__qualname__)
-        span.set_status(Status(StatusCode.ERROR, "" if cancelled else str(error)))
+        with GUARDED:
+            cancelled = isinstance(error, GeneratorExit)
+            span.set_attribute("error.type", "cancelled" if cancelled else type(error).__qualname__)
+            span.set_status(Status(StatusCode.ERROR, "" if cancelled else str(error)))
         raise
     finally:
-        span.end()
+        with GUARDED:
+            span.end()
 
 
 @contextlib.contextmanager
@@ -138,10 +179,11 @@ def sent(
 def _sending(span: Span, steps: Steps[T], count: Callable[[T], int] | None) -> Steps[T]:
     with _ending(span), _made_within(span):
         found = yield from steps
-        if count is not None:
-            span.set_attribute("messaging.batch.message_count", count(found))
-        elif hasattr(found, "message_id"):
-            span.set_attribute("messaging.message.id", found.message_id)
+        with GUARDED:
+            if count is not None:
+                span.set_attribute("messaging.batch.message_count", count(found))
+            elif hasattr(found, "message_id"):
+                span.set_attribute("messaging.message.id", found.message_id)
         return found
 
 
@@ -154,7 +196,8 @@ def _sending_batch(tracer: Tracer, destination: str | None, batch: Sized) -> Ite
         try:
             yield
         finally:
-            span.set_attribute("messaging.batch.message_count", len(batch))
+            with GUARDED:
+                span.set_attribute("messaging.batch.message_count", len(batch))
 
 
 def sending_batch(destination: str | None, batch: Sized) -> AbstractContextManager[None]:
@@ -168,16 +211,17 @@ def with_context(properties: Properties | None) -> Properties | None:
     span = _SENDING.get()
     if span is None:
         return properties
-    if properties and PARENT in properties:
-        for link in _links([properties]):
-            span.add_link(link.context)
-        return properties
     from opentelemetry.trace import set_span_in_context
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     carrier: dict[str, str] = {}
-    TraceContextTextMapPropagator().inject(carrier, set_span_in_context(span))
-    return {**(properties or {}), **carrier}
+    with GUARDED:
+        if properties and PARENT in properties:
+            for link in _links([properties]):
+                span.add_link(link.context)
+        else:
+            TraceContextTextMapPropagator().inject(carrier, set_span_in_context(span))
+    return {**properties, **carrier} if properties else carrier
 
 
 # Getting and settling -----------------------------------------------------------------------------
@@ -196,25 +240,28 @@ def got(begun_ns: int, destination: str, subscription: str | None, raw: list[Any
     from opentelemetry.trace import SpanKind
 
     one = raw[0] if len(raw) == 1 else None
-    _started(
+    span = _started(
         tracer,
         "receive",
         SpanKind.CLIENT,
         type_="receive",
         destination=destination,
-        links=_links(_properties_of(message) for message in raw),
+        linked=(_properties_of(message) for message in raw),
         start_time_ns=begun_ns,
         destination__subscription__name=subscription,
         message__id=None if one is None else one["message_id"].hex(),
         batch__message_count=len(raw) if one is None else None,
-    ).end()
+    )
+    with GUARDED:
+        span.end()
 
 
 @contextlib.contextmanager
 def _processing(
     tracer: Tracer, destination: str, raw: Mapping[str, Any], subscription: str | None
 ) -> Iterator[None]:
-    from opentelemetry.trace import SpanKind, use_span
+    from opentelemetry.context import attach, detach
+    from opentelemetry.trace import SpanKind, set_span_in_context
 
     span = _started(
         tracer,
@@ -222,12 +269,16 @@ def _processing(
         SpanKind.CONSUMER,
         type_="process",
         destination=destination,
-        links=_links([_properties_of(raw)]),
+        linked=[_properties_of(raw)],
         destination__subscription__name=subscription,
         message__id=raw["message_id"].hex(),
     )
-    with _ending(span), use_span(span, record_exception=False, set_status_on_exception=False):
-        yield
+    with _ending(span):
+        token = attach(set_span_in_context(span))
+        try:
+            yield
+        finally:
+            detach(token)
 
 
 def processing(

@@ -9,18 +9,39 @@
 
 import base64
 import json
+import math
 import os
 import shutil
 import uuid
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ledgermq.embedded.errors import DirectoryInUseError, ForeignClusterError
+from ledgermq.errors.shown import shown
 from ledgermq.file_lock import lock_within
 
 LOG_BYTES_MAX = 10 * 1024 * 1024
 LOCK_WAIT_SECONDS = 5.0
+PORT_MAX: Final = 65_535
+# Without these nothing is known of the data; what else is left out is 0.
+NEEDED: Final = ("cluster_id", "formatted")
+
+
+def _is_number(value: object, highest: float) -> bool:
+    return type(value) is int and 0 <= value <= highest
+
+
+_PORT: Final = (lambda value: _is_number(value, PORT_MAX), f"0 to {PORT_MAX}")
+# What a record may say, and how that is put in words.
+FORMS: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
+    "cluster_id": (lambda value: isinstance(value, str) and value != "", "text"),
+    "formatted": (lambda value: isinstance(value, bool), "true or false"),
+    "port": _PORT,
+    "controller_port": _PORT,
+    "owner_pid": (lambda value: _is_number(value, math.inf), "0 or more"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,17 +93,15 @@ class BrokerDirectory:
         """Return what the directory remembers, or a new identity if it is new. Lock it first.
 
         Raises:
-            ForeignClusterError: It holds the data of a cluster that is not this broker's.
+            ForeignClusterError: It holds the data of a cluster that is not this broker's, or its
+                record is not as a broker writes it.
         """
         try:
-            record = BrokerRecord(**json.loads(self._record.read_text(encoding="utf-8")))
+            record = _record_in(self._record.read_bytes())
         except FileNotFoundError:
             record = None
-        except (ValueError, TypeError) as cause:
-            raise ForeignClusterError(
-                f"{self._record} is not the record of a LedgerMQ embedded broker ({cause}). "
-                "Choose another directory."
-            ) from cause
+        except ValueError as problem:
+            raise self._unusable(problem) from None
         for place in (self.path, self.data):
             self._refuse_foreign(place / "meta.properties", record)
         if record is None:
@@ -140,16 +159,49 @@ class BrokerDirectory:
             "back in place."
         )
 
+    def _unusable(self, problem: ValueError) -> ForeignClusterError:
+        meta = self.data / "meta.properties"
+        cluster_id = _cluster_id_in(meta)
+        mend = f"remove it: without {meta} no broker has worked here"
+        if cluster_id is not None:
+            record = json.dumps({"cluster_id": cluster_id, "formatted": True})
+            mend = f"if the data in {self.data} are a LedgerMQ broker's, write {record} there"
+        return ForeignClusterError(
+            f"{self._record} cannot be used: {problem}. Set that right, or {mend}; or choose "
+            "another directory."
+        )
+
     def _in_use(self) -> DirectoryInUseError:
         try:
-            record = json.loads(self._record.read_text(encoding="utf-8"))
-            detail = f" on port {record['port']}, started by process {record['owner_pid']}"
-        except (OSError, ValueError, KeyError, TypeError):
+            record = _record_in(self._record.read_bytes())
+            detail = f" on port {record.port}, started by process {record.owner_pid}"
+        except (OSError, ValueError):
             detail = ""
         return DirectoryInUseError(
             f"An embedded broker is running in {self.path}{detail}. Use that broker, stop it, or "
             "choose another directory."
         )
+
+
+def _record_in(text: bytes) -> BrokerRecord:
+    """The record in a file that somebody may have edited; ValueError says what is wrong with it."""
+    try:
+        found = json.loads(text.decode())
+    except (ValueError, RecursionError):
+        raise ValueError("it is not JSON") from None
+    if not isinstance(found, dict):
+        raise ValueError("it is no JSON object")
+    for name in found:
+        if name not in FORMS:
+            raise ValueError(f"it has {shown(name)}, which no record has")
+    for name in NEEDED:
+        if name not in found:
+            raise ValueError(f"{name} is missing")
+    for name, value in found.items():
+        fits, wanted = FORMS[name]
+        if not fits(value):
+            raise ValueError(f"{name} is {shown(value)}, and must be {wanted}")
+    return BrokerRecord(**found)
 
 
 def _new_cluster_id() -> str:

@@ -32,12 +32,15 @@ class LedgerMQError(Exception):
         message: str,
         *,
         code: str | None = None,
+        retryable: bool | None = None,
         destination: str | None = None,
         position: int | None = None,
     ) -> None:
         super().__init__(message)
         if code is not None:
             self.code = code
+        if retryable is not None:
+            self.retryable = retryable
         self.destination = destination
         self.position = position
 

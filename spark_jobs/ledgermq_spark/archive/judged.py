@@ -47,7 +47,7 @@ def _behind(
 ) -> Facts:
     """Facts of stretches, with what was carried out of those before them."""
     here = f.regexp_extract("_metadata.file_path", STRETCH, 1)
-    is_short = sum(one.rows_told() for one in chosen) <= ROWS_IN_MEMORY_MAX
+    is_short = sum(one.fold_rows() for one in chosen) <= ROWS_IN_MEMORY_MAX
     keep = store.hold if is_short else store.keep
     frames = frames_of(spark, chosen, here, ends=chosen)
     if is_short:

@@ -1,8 +1,8 @@
 """Proves an archive: every stretch is folded again from the state before it, all of them at once.
 
-A stretch is accepted only if its records have the digest chain that the next one begins with, their
-fold ends with the state that the next one begins with, and it tells, row by row, what was kept of
-the fold. So stretches that were each proven by themselves prove the whole.
+A stretch is accepted only if its records have the digest chain that the next one begins with, and
+their fold ends with the state that the next one begins with and gives, row by row, what the archive
+has of it. So stretches that were each proven by themselves prove the whole.
 """
 
 from __future__ import annotations
@@ -35,9 +35,15 @@ PROVEN_COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvenStretch:
-    """What came of a stretch: its records, the rows told of them, what is wrong with it if it is.
+    """A stretch that was folded again.
 
-    `milliseconds` is how long its own fold took.
+    Attributes:
+        first: Its first position.
+        last: Its last position.
+        records: How many records of it were folded.
+        rows: How many rows of their fold agree with those in the archive.
+        milliseconds: How long that took.
+        problem: What is wrong with it, in words; None: nothing.
     """
 
     first: int
@@ -79,11 +85,11 @@ def _prove(path: str, before: str | None) -> tuple[Any, ...]:
 
 
 class _Again:
-    """A stretch that is folded once more, held against what was kept of it."""
+    """A stretch that is folded once more, and compared with its rows in the archive."""
 
     def __init__(self, stretch: Stretch) -> None:
         self._stretch = stretch
-        self._kept = {name: _Kept(stretch, name) for name in TOLD}
+        self._archived = {name: _Archived(stretch, name) for name in TOLD}
         self._state: list[bytes] = []
         self.records = self.rows = 0
 
@@ -103,9 +109,9 @@ class _Again:
                 return problem
         fold.end()
         problem = self._compare(fold)
-        left = [name for name, kept in self._kept.items() if kept.next_rows(1)]
+        left = [name for name, rows in self._archived.items() if rows.next_rows(1)]
         if problem is None and left:
-            problem = f"more rows of {left[0]} were kept than the fold tells"
+            problem = f"the archive has more rows of {left[0]} than the fold gives"
         return problem or self._end(fold)
 
     def _compare(self, fold: Fold) -> str | None:
@@ -114,15 +120,15 @@ class _Again:
             if name not in TOLD:
                 self._state += _state_chunks(batch)
                 continue
-            told = batch.column(batch.schema.get_field_index(name))
-            kept = self._kept[name].next_rows(len(told))
-            if kept is None or not told.equals(kept):
-                return f"the fold tells other rows of {name} than were kept, {self._where(told)}"
-            self.rows += len(told)
+            rows = batch.column(batch.schema.get_field_index(name))
+            archived = self._archived[name].next_rows(len(rows))
+            if archived is None or not rows.equals(archived):
+                return f"the fold gives other rows of {name} than the archive, {self._where(rows)}"
+            self.rows += len(rows)
         return None
 
-    def _where(self, told: Any) -> str:
-        row = told[0].as_py()
+    def _where(self, rows: Any) -> str:
+        row = rows[0].as_py()
         return f"from position {row['position']} on" if "position" in row else "at the end"
 
     def _end(self, fold: Fold) -> str | None:
@@ -142,8 +148,8 @@ def _state_chunks(batch: pa.RecordBatch) -> list[bytes]:
     return [row["payload"] for row in parts if row["part"] in ("root", "block")]
 
 
-class _Kept:
-    """The rows of one kind that were kept of a fold, in their order, so many at a time."""
+class _Archived:
+    """The rows of one kind that the archive has of a fold, in their order, so many at a time."""
 
     def __init__(self, stretch: Stretch, name: str) -> None:
         self._name = name

@@ -1,11 +1,11 @@
-"""A stretch of a log in an archive: records as they were, what the fold told, the state after.
+"""A stretch of a log in an archive: its records, the rows of their fold, the state after it.
 
 The directory of a stretch is there whole or not at all, and does not change:
 
 - `records/`: the Kafka records in their order, byte for byte, in one Parquet file
 - `operations/`: the same decoded, as rows of `OPERATION_COLUMNS`
-- `fold/`: what the fold told from the state before the stretch on, rows of `FOLD_COLUMNS`, with the
-  state after it
+- `fold/`: what the fold of these operations gave, from the state before the stretch on, as rows of
+  `FOLD_COLUMNS`, with the state after it
 - `manifest.json`: where it begins and ends, the digests there, and the digest of each file
 """
 
@@ -106,8 +106,8 @@ class Stretch:
         """The directory of a part, for Spark."""
         return str(self.path / name)
 
-    def rows_told(self) -> int:
-        """How many rows the fold told of it."""
+    def fold_rows(self) -> int:
+        """How many rows its fold gave."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -116,7 +116,7 @@ class Stretch:
             return sum(pq.ParquetFile(path).metadata.num_rows for path in files)
         except (pa.ArrowException, OSError) as error:
             raise ArchiveBrokenError(
-                f"what the fold told in {self.path} cannot be read: {error}; {REMEDY}"
+                f"the rows of the fold in {self.path} cannot be read: {error}; {REMEDY}"
             ) from error
 
     def damage(self) -> str | None:
@@ -194,8 +194,8 @@ class Stretch:
                 f"the state at position {self.last} in {self.path} does not add up to its digest; "
                 f"{REMEDY}"
             )
-        told = {"position": self.last, "chain": self.chain, "digest": self.digest}
-        return Checkpoint(manifest=told, root=chunks[0], blocks=chunks[1:])
+        manifest = {"position": self.last, "chain": self.chain, "digest": self.digest}
+        return Checkpoint(manifest=manifest, root=chunks[0], blocks=chunks[1:])
 
 
 def _up_to(batch: pa.RecordBatch, last: int) -> pa.RecordBatch:

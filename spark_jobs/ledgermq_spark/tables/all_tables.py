@@ -17,7 +17,7 @@ from ledgermq_spark.tables.events import (
     VANISHED,
 )
 
-# One row for each stay of a message in a queue, topic or subscription.
+# One row for each time that a message was in a queue, topic or subscription.
 STAYS = f"""
 SELECT queue_manager, kind, destination, subscription, store, sequence, put_position, put_index,
     any_value(message_id) AS message_id, any_value(priority) AS priority,

@@ -111,6 +111,14 @@ def test_topic_is_created_with_settings_and_altered(memory):
     ]
 
 
+def test_topic_stat_says_that_it_is_topic_show(memory):
+    """The help names one for what it does, and the other as another name of it."""
+    rows = [line.split(maxsplit=1) for line in memory("topic", "--help").lines]
+    texts = {row[0]: row[1] for row in rows if len(row) == 2}
+    assert texts["show"].startswith("Show everything about topic NAME")
+    assert texts["stat"] == "The same as `topic show`."
+
+
 def test_db_18_manager_shows_and_alters_the_maximum_lifetime(memory):
     """Thirty days unless told otherwise (DB-18); none is for ever."""
     assert "maximum lifetime\t30d" in memory("manager", "show").lines

@@ -83,7 +83,27 @@ async def cancelled(message):
     await task
 
 
-@pytest.mark.parametrize("fail", [stop_iteration, cancelled_in_a_thread, cancelled])
+async def cancelling_itself(message):
+    """What a coroutine does that gives up in the way of event loops."""
+    asyncio.current_task().cancel()
+    await asyncio.sleep(LIMIT_SECONDS)
+
+
+async def cancelled_once_it_has_returned(message):
+    """Its task has been cancelled, and nothing of it has noticed."""
+    asyncio.current_task().cancel()
+
+
+FAILURES = [
+    stop_iteration,
+    cancelled_in_a_thread,
+    cancelled,
+    cancelling_itself,
+    cancelled_once_it_has_returned,
+]
+
+
+@pytest.mark.parametrize("fail", FAILURES)
 def test_whatever_a_function_raises_its_message_comes_again(service, own_connection, queue, fail):
     """Also what means something to event loops: the service goes on."""
     put(own_connection, queue, "a")
@@ -115,6 +135,29 @@ def test_whatever_a_function_raises_its_message_comes_again(service, own_connect
     asyncio.run(asyncio.wait_for(serving(), LIMIT_SECONDS))
     assert seen == ["a"]
     assert own_connection.admin.queue_status(queue).message_count == 0
+
+
+def test_a_unit_of_work_whose_function_cancels_itself_is_rolled_back(
+    service, own_connection, queue
+):
+    """Its message comes again, what it sent is gone, and the service goes on with both."""
+    put(own_connection, queue, "a", "b")
+    seen, enough = [], asyncio.Event()
+
+    @service.consumer(queue, transacted=True, redelivery_delay_ms=0)
+    async def take(message, session):
+        seen.append((message.body, message.delivery_count))
+        await session.producer(f"{queue}.out").send(message.body)
+        if seen == [("a", 1)]:
+            await cancelling_itself(message)
+        if len(seen) == 3:
+            enough.set()
+
+    asyncio.run(asyncio.wait_for(served(service, enough), LIMIT_SECONDS))
+    assert sorted(seen) == [("a", 1), ("a", 2), ("b", 1)]
+    assert own_connection.admin.queue_status(queue).message_count == 0
+    sent = [one.body for one in own_connection.browser(f"{queue}.out")]
+    assert sorted(sent) == ["a", "b"]
 
 
 def test_a_function_may_acknowledge_its_message_itself(service, own_connection, queue):

@@ -1,6 +1,8 @@
 """Message listeners: serial delivery, acknowledgement after return, close, errors (SES-02..22)."""
 
+import asyncio
 import queue as threads_queue
+import sys
 import threading
 import time
 
@@ -91,6 +93,33 @@ def test_ses_05_what_a_listener_fails_on_comes_again(connection, queue, mode, ca
     assert found == [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2), ("b", 3)]
     assert connection.admin.queue_status(queue).message_count == 0
     assert "not yet" in caplog.text
+
+
+async def cancelling_itself():
+    """What a coroutine does that gives up in the way of event loops."""
+    asyncio.current_task().cancel()
+    await asyncio.sleep(20)
+
+
+@pytest.mark.parametrize(
+    "fail", [lambda: asyncio.run(cancelling_itself()), sys.exit], ids=["cancelled", "exit"]
+)
+def test_ses_05_whatever_a_listener_raises_the_listeners_go_on(connection, queue, fail, caplog):
+    """Also what is no Exception, and would end their thread: its message comes again."""
+    seen = threads_queue.Queue()
+
+    def listener(message):
+        seen.put((message.body, message.delivery_count))
+        if message.delivery_count == 1:
+            fail()
+
+    send(connection, queue, "a", "b")
+    with connection.session() as session:
+        session.consumer(queue).set_message_listener(listener)
+        found = [seen.get(timeout=20) for _ in range(4)]
+    assert found == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+    assert connection.admin.queue_status(queue).message_count == 0
+    assert "the listener of" in caplog.text
 
 
 def test_failures_in_a_row_make_the_pauses_longer(connection, queue, monkeypatch):

@@ -154,6 +154,47 @@ def test_send_many_returns_one_receipt_for_each(connection, queue):
     assert [receipt.sequence for receipt in receipts] == list(range(1_000))
 
 
+def failing_after_three():
+    """Bodies of an application whose source breaks."""
+    yield from "abc"
+    raise RuntimeError("the source broke")
+
+
+@pytest.mark.parametrize(
+    ("bodies", "error"),
+    [
+        (lambda: ["a", "b", "c", object(), "d"], ledgermq.UnsupportedValueError),
+        (failing_after_three, RuntimeError),
+    ],
+    ids=["body", "source"],
+)
+@pytest.mark.parametrize("transacted", [False, True])
+def test_send_many_says_how_many_were_sent_before_it_failed(
+    connection, run, queue, bodies, error, transacted
+):
+    """The bodies before are sent, none after; so the application knows where to go on."""
+
+    async def work(other):
+        async with other.session(transacted=transacted) as session:
+            with pytest.raises(error) as caught:
+                await session.producer(queue).send_many(bodies())
+            if transacted:
+                await session.commit()
+            return caught.value
+
+    with connection.session(transacted=transacted) as session:
+        with pytest.raises(error) as caught:
+            session.producer(queue).send_many(bodies())
+        if transacted:
+            session.commit()
+    where = "in the unit of work" if transacted else "sent all the same"
+    for raised in (caught.value, run(work)):
+        assert raised.__notes__ == [f"send_many: bodies before this that are {where}: 3"]
+    with connection.session() as session:
+        found = [one.body for one in session.consumer(queue).until_idle(1.0)]
+    assert found == list("abcabc")
+
+
 def test_a_synchronous_send_follows_what_was_sent_asynchronously(connection, queue):
     """Mixing the two kinds keeps the order."""
     with connection.session() as session:

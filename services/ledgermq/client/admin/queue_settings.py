@@ -64,7 +64,12 @@ Milliseconds: TypeAlias = int | timedelta
 
 
 class RedeliverySettings(TypedDict, total=False):
-    """Settings of redelivery: of queues and topics, and of the queue manager for those without."""
+    """Settings of redelivery: of queues and topics, and of the queue manager for those without.
+
+    `redelivery` stands for all of them: a redelivery string of Java CAPS (DB-21), such as
+    `5:1000; 50:move(queue:dead)`. The first 5 redeliveries follow at once, each of the others after
+    1,000 ms, and after 50 the message goes to `queue:dead`. None of the others may be given beside.
+    """
 
     redelivery_delay_override_ms: Annotated[
         Milliseconds,
@@ -118,7 +123,11 @@ class RedeliverySettings(TypedDict, total=False):
 
 
 class QueueSettings(RedeliverySettings, total=False):
-    """Settings of queues and topics, beside those that a method names itself."""
+    """Settings of queues and topics, beside those that a method names itself.
+
+    The first ones, and `redelivery`, which stands for all of these, are those of
+    `RedeliverySettings`.
+    """
 
     inherits_redelivery: Annotated[
         bool,

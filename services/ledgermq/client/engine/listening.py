@@ -151,7 +151,8 @@ class Listening:
         try:
             with processing(message.destination, raw, consumer.subscription):
                 listener(message)
-        except Exception:
+        except BaseException:
+            # A cancelled coroutine and sys.exit() too: they would end this thread in silence.
             failed = True
             LOGGER.exception("the listener of %s failed on %r", message.destination, message)
         try:

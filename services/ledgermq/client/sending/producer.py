@@ -149,14 +149,20 @@ class Producer(Closing):
             The receipts, in the order of the bodies.
 
         Raises:
-            MessageFormatError, MessageTooLargeError: a body cannot be sent; those before it were.
+            MessageFormatError, MessageTooLargeError: a body cannot be sent. Those before it were,
+                or are in the unit of work; how many they are, a note of the error says. So has what
+                `bodies` itself raises.
             LedgerMQError: the first failure, after all have their outcomes; use `send_async` to
                 know the outcome of each.
         """
         check_seconds("timeout", timeout)
         futures: list[ReceiptFuture[SendReceipt]] = []
         with sending_batch(destination or self._putter.destination, futures):
-            futures += [self.send_async(body, destination=destination) for body in bodies]
+            with self._putter.counting(futures):
+                for body in bodies:
+                    # One by one, so that those before a failure are counted.
+                    future = self.send_async(body, destination=destination)
+                    futures.append(future)
             if not self._putter.work.transacted:
                 self.flush(timeout=timeout)
             return [future.result(0) for future in futures]

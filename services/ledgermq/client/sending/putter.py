@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator, Sized
 from functools import partial
 from typing import Final, Unpack
 
@@ -241,6 +243,19 @@ class Putter:
                 self.check_locked()
             eventual, receipt = sent
         return ReceiptFuture(eventual, lambda: receipt, self.engine.callbacks)
+
+    @contextlib.contextmanager
+    def counting(self, sent: Sized) -> Iterator[None]:
+        """Around the sends of many bodies: what ends them has a note of how many were sent.
+
+        To encode all before the first is sent would hold them all in memory, while nothing is sent.
+        """
+        try:
+            yield
+        except Exception as error:
+            where = "in the unit of work" if self.work.transacted else "sent all the same"
+            error.add_note(f"send_many: bodies before this that are {where}: {len(sent):,}")
+            raise
 
     def flush(self, timeout: float | None) -> Steps[None]:
         """Waits until everything that the session sent so far has its outcome."""

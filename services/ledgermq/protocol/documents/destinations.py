@@ -1,4 +1,4 @@
-"""Queues, topics and subscriptions as answers tell them (PROTOCOL.md §9)."""
+"""Queues, topics and subscriptions as answers report them (PROTOCOL.md §9)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class QueueStatus:
         settings: Its further settings by name, as in `ledgermq.QueueSettings`.
         inherited: Settings of redelivery that it takes from the queue manager, by name.
         receivers: Open consumers.
-        moved: Messages that went elsewhere by rule or by hand.
+        moved: Messages that went elsewhere by a rule, or because an administrator moved them.
         dropped: Messages that were delivered too often and had nowhere to go.
         current: Messages available.
         pending: Unborn, delayed, uncommitted puts, unacknowledged and uncommitted gets together.

@@ -1,4 +1,4 @@
-"""The queue manager as answers tell it, its journal, and a checkpoint (PROTOCOL.md §9)."""
+"""The queue manager as answers report it, its journal, and a checkpoint (PROTOCOL.md §9)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalBackup:
-    """A backup of the journal, as the log tells it.
+    """A backup of the journal, as an operation on the log reports it.
 
     Attributes:
-        position: Log position of the operation that told of it.
+        position: Log position of that operation.
         time: Log time there.
         through: It archived everything that came into the journal below this position.
         kept_from: What came in below this position left the journal, expired.
@@ -28,22 +28,35 @@ class JournalBackup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueManagerStatus:
-    """A queue manager as a whole; `time` is log time, None before the first entry.
+    """A queue manager at one log position; quotas are of all queues and topics together.
 
-    `time_reference` is the append time that log time goes on from, at 7/8 of the clock's pace,
-    while it is ahead of the clock because that was set back; None while it is not. `queues`,
-    `topics`, `subscriptions`, `connections` and `sessions` are how many there are;
-    `maximum_lifetime_ms` is how long a message stays at most, 0: for ever. `messages_max` and
-    `bytes_max` are the quotas of all queues and topics together, 0: none; `messages` and `bytes`
-    are what counts against them, current and pending (INF-04); puts that wait for them go on when
-    that is no more than `messages_resume` and `bytes_resume`, 0: when there is room.
-    `unit_of_work_time_limit_ms` is how long a unit of work may be open,
-    `unit_of_work_idle_limit_ms` how long without a put or get, 0: no limit. `redelivery` are the
-    settings of redelivery that queues and topics take which say none. `journaling` says whether
-    messages put now are journaled (DB-17), `journal_lifetime_ms` how long, 0: for ever;
-    `journal_from` where on the log the journal begins, `journal_needed_from` from where on it needs
-    the log, None where it is empty; `journal_backup` what its last backup told, None: there was
-    none (DB-19).
+    Attributes:
+        position: Log position that this is true at.
+        time: Log time there; None before the first entry.
+        time_reference: The append time that log time goes on from, at 7/8 of the clock's pace,
+            while it is ahead of the clock because that was set back; None: it is not ahead.
+        version: Version of the protocol that holds.
+        automatic_creation: Whether a queue or topic is created on first use.
+        maximum_lifetime_ms: After how long a message expires at the latest (DB-18); 0: never.
+        messages_max: Quota of messages; 0: none.
+        bytes_max: Quota of bytes; 0: none.
+        messages_resume: Puts that wait for the quota of messages go on when no more than so many
+            count against it; 0: when there is room.
+        bytes_resume: The same for the quota of bytes.
+        messages: Messages that count against the quota, current and pending (INF-04).
+        bytes: Bytes of those.
+        unit_of_work_time_limit_ms: How long a unit of work may be open; 0: no limit.
+        unit_of_work_idle_limit_ms: How long one may be open without a put or get; 0: no limit.
+        redelivery: Settings of redelivery, by name, for queues and topics that have none of
+            their own.
+        journaling: Whether messages put now go into the journal (DB-17).
+        journal_lifetime_ms: How long they are in the journal; 0: for ever.
+        journal_from: Log position at which the journal begins; None: it is empty.
+        journal_needed_from: From which position on it needs the log; None: it is empty.
+        journal_backup: Its last backup (DB-19); None: there was none.
+        queues: How many queues there are; likewise `topics`, `subscriptions`, `connections` and
+            `sessions`.
+        worker: The worker that answered.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Why messages stay in a queue, and why consumers of it get none (PROTOCOL.md §9 Obstacles)."""
+"""Why messages of a queue are not delivered, and its consumers get none (PROTOCOL.md §9)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Obstacle:
         holder = "another session" if self.session is None else f"session {self.session}"
         if self.consumer is not None:
             holder = f"consumer {self.consumer} of {holder}"
-        told = {
+        facts = {
             "holder": holder,
             "group": "" if self.group_id is None else self.group_id.hex(),
             "in_flight": self.in_flight,
@@ -82,12 +82,12 @@ class Obstacle:
         }
         if self.messages is None:
             rest = _OF_CONSUMERS.get(self.cause, self.cause)
-            return f"{holder} {rest.format_map(told)}"
+            return f"{holder} {rest.format_map(facts)}"
         what = "message is" if self.messages == 1 else "messages are"
         if self.cause in ("group-reserved", "behind-delayed"):
             what = what.partition(" ")[0]
         rest = _OF_MESSAGES.get(self.cause, self.cause)
-        return f"{self.messages:,} {what} {rest.format_map(told)}"
+        return f"{self.messages:,} {what} {rest.format_map(facts)}"
 
 
 def _moment(moment: datetime) -> str:

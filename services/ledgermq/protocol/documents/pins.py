@@ -9,11 +9,25 @@ from ledgermq.protocol.documents.fields import BESIDE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """A live message whose body stands in the log at `body_position`, put at `put_position`.
+    """A live message: the log is needed from where its body is.
 
-    `created_position` is that of its queue or subscription (of a put that is not numbered, of its
-    destination); `sequence` is -1 for an uncommitted and for a blocked put;
-    `enqueued_at` is in µs, None for these; `session` is the session that holds it, -1 if none does.
+    Attributes:
+        destination: Where it is, or is put to, as `queue:NAME` or `topic:NAME`.
+        subscription: The subscription whose copy it is; empty: there is none, or it has no name.
+        created_position: Log position at which its queue or subscription was made; of a put that is
+            not numbered, its destination.
+        sequence: Its sequence number; -1: it is an uncommitted or a blocked put.
+        message_id: 32 hexadecimal digits.
+        put_position: Log position of the Put that brought it.
+        put_index: Its place in that Put, from 0.
+        body_position: Log position of what has its body: of its Put, or of the operation that wrote
+            it again.
+        body_index: Its place there.
+        size_bytes: Size of its content and header.
+        enqueued_at: Log time at which it was numbered, in µs since 1970 UTC; None: it is an
+            uncommitted or a blocked put.
+        state: Its state, as `available`, `unacknowledged`, `uncommitted put` or `blocked put`.
+        session: Handle of the session that holds it; -1: none does.
     """
 
     destination: str
@@ -55,10 +69,15 @@ class Pin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPins:
-    """The oldest live messages at a log position, oldest first.
+    """What the log cannot be cut below, at a log position: live messages and the journal.
 
-    `journal_position` is where the journal needs the log from, None if it is empty (DB-19);
-    `needed_position` the lowest position that one of all these needs, None: none does.
+    Attributes:
+        position: Log position that this is true at.
+        needed_position: The lowest position that a live message or the journal needs; None: none
+            of them needs the log.
+        journal_position: From where on the journal needs the log (DB-19); None: it is empty.
+        pins: The live messages whose bodies are lowest on the log, the lowest first; as many as
+            were asked for.
     """
 
     position: int = field(metadata=BESIDE)

@@ -1,4 +1,4 @@
-"""The storage as answers tell it: segments, what pins them, cache and log (§9, §19)."""
+"""The storage as answers report it: segments, what pins them, cache and log (§9, §19)."""
 
 from __future__ import annotations
 
@@ -86,9 +86,10 @@ class StorageStatus:
         live_bytes: What live messages take.
         live_messages: How many they are; a message of a topic counts once.
         segments: All of them, by number.
-        cache: The worker's cache of bodies; None: it does not tell.
+        cache: The worker's cache of bodies; None: the worker does not say.
         log_bytes: What the log really takes on the brokers' disks, replicas included, by kind of
-            log topic (`operations`, `outcomes`, `questions`, `checkpoints`); None: not told.
+            log topic (`operations`, `outcomes`, `questions`, `checkpoints`); None: the
+            worker does not say.
     """
 
     position: int = field(metadata=BESIDE)

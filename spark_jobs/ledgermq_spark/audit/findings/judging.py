@@ -1,4 +1,4 @@
-"""Which findings are told: the primary ones, and of the others what does not follow from them."""
+"""Which findings are listed: the primary ones, and those others that do not follow from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def judge(primary: list[Evidence], secondary: list[Evidence]) -> tuple[list[Evid
     """Anomalies to list, and how many further findings merely follow from them.
 
     A finding of a second opinion follows from a primary one that concerns the same message, place
-    or session; the second opinions among themselves are told once per message and place.
+    or session. Of second opinions that follow from one another only the first is listed.
     """
     order = {kind: at for at, kind in enumerate(ANOMALY_KINDS)}
     listed = sorted(primary, key=lambda one: (order[one.kind], one.position, one.index))
