@@ -173,6 +173,14 @@ def test_a_taken_port_is_refused(tmp_path):
             EmbeddedBroker(tmp_path, port=port).start()
 
 
+@pytest.mark.parametrize("port", [-1, 65_536, "9092", None, True])
+def test_what_is_no_port_is_refused_at_once(tmp_path, port):
+    """Nothing is touched, and the text says what a port is."""
+    with pytest.raises(BrokerStartError, match="is no port: give a number from 0 to 65535"):
+        EmbeddedBroker(tmp_path / "broker", port=port)
+    assert not (tmp_path / "broker").exists()
+
+
 def test_a_broker_that_ends_while_starting_shows_its_log(tmp_path):
     """The text of the error has the reason, as Java gave it."""
     broker = EmbeddedBroker(tmp_path, heap="1k")

@@ -23,12 +23,13 @@ from confluent_kafka.admin import AdminClient
 
 from ledgermq.embedded import guard
 from ledgermq.embedded.class_archive import archive_options
-from ledgermq.embedded.directory import BrokerDirectory, BrokerRecord
+from ledgermq.embedded.directory import PORT_MAX, BrokerDirectory, BrokerRecord
 from ledgermq.embedded.errors import BrokerStartError, ForeignClusterError, PortTakenError
 from ledgermq.embedded.jars import BROKER, broker_jars
 from ledgermq.embedded.java import QUICK_START, find_java
 from ledgermq.embedded.ports import choose_port, port_is_free
 from ledgermq.embedded.settings import HOST, java_options, server_properties
+from ledgermq.errors.shown import shown
 
 START_ATTEMPTS_MAX = 3
 FORMAT_TIMEOUT_SECONDS = 120
@@ -64,7 +65,12 @@ class EmbeddedBroker:
             ready_timeout_seconds: How long a start may take, recovery of the data included.
             brief: Whether it lives too short for Java's optimising compiler to pay, as for a test;
                 it starts sooner, and needs nearly twice the processor time in the long run.
+
+        Raises:
+            BrokerStartError: No port has that number.
         """
+        if type(port) is not int or not 0 <= port <= PORT_MAX:
+            raise BrokerStartError(f"{shown(port)} is no port: give a number from 0 to {PORT_MAX}")
         self._directory = BrokerDirectory(Path(directory))
         self._wanted_port = port
         self._heap = heap
