@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from ledgermq.cli.options.running import DATA_DIRECTORY_DEFAULT, running_bootstrap
+from ledgermq.cli.options.running import DATA_DIRECTORY_DEFAULT, running, running_bootstrap
 from ledgermq.cli.options.together import Command, Number, together
 from ledgermq.cli.printing.output import Output
-from ledgermq.errors import BrokerUnavailableError, QueueManagerNotFoundError
+from ledgermq.errors import BrokerUnavailableError, LedgerMQError, QueueManagerNotFoundError
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
@@ -131,6 +131,22 @@ class Target:
                 "see `ledgermq doctor` for those there are"
             )
         return found
+
+    def refuse_if_served(self, refusal: type[LedgerMQError]) -> None:
+        """Raises a refusal if a worker runs, or one will be started again at once.
+
+        What changes checkpoints asks it: a worker counts on what it has stored.
+        """
+        from ledgermq.processor.worker.membership import refuse_if_workers_run
+
+        up = running(self.data_directory)
+        if up is not None and up["bootstrap"] == self.bootstrap:
+            raise refusal(
+                f"`ledgermq up` runs on {self.data_directory}, process {up['pid']}, and with it a "
+                f"worker of {self.queue_manager}: stop it first; this command starts the broker "
+                "for itself"
+            )
+        refuse_if_workers_run(self.bootstrap, self.topics, self.timeout_seconds, refusal)
 
     @contextlib.contextmanager
     def connect(self, *, client_id: str | None = None, **settings: Any) -> Iterator[Connection]:

@@ -85,6 +85,22 @@ def running_workers(bootstrap: str, topics: Topics, timeout_seconds: float) -> l
     return sorted(one.group_instance_id or one.client_id for one in members)
 
 
+def refuse_if_workers_run(
+    bootstrap: str, topics: Topics, timeout_seconds: float, refusal: type[LedgerMQError]
+) -> None:
+    """Raises a refusal if workers run: they take for stored what somebody else takes away.
+
+    Raises:
+        LogUnreadableError: Kafka did not answer.
+    """
+    workers = running_workers(bootstrap, topics, timeout_seconds)
+    if workers:
+        raise refusal(
+            f"workers run at {bootstrap} ({', '.join(workers)}): stop all workers first. One that "
+            "was killed counts until its session times out, in a few seconds"
+        )
+
+
 def session_timeout_seconds(bootstrap: str, wanted: float, timeout_seconds: float) -> float:
     """The session time-out that a worker asks for: the one wanted, or the shortest Kafka takes."""
     admin = AdminClient(client_options(bootstrap, {"log_level": 0}))
