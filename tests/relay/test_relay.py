@@ -8,7 +8,9 @@ from functools import partial
 import pytest
 
 import ledgermq
-from ledgermq.errors import LedgerMQError, MessageFormatError
+from ledgermq.client.messages.message import raw_message
+from ledgermq.errors import LedgerMQError, MessageFormatError, MessageUndecodableError
+from ledgermq.relay import topic_goal
 from ledgermq.relay.definitions import Definition, bridge_transfers, source_name
 from ledgermq.relay.queue_goal import QueueGoal
 from ledgermq.relay.relaying import Relaying
@@ -269,3 +271,20 @@ def test_a_bridge_whose_position_kafka_has_lost_stops_until_it_is_told(ways):
         bridge_out(ways, queue, topic).run()
     bridge_out(ways, queue, topic, assume_untaken=True).run()
     assert [one.value() for one in ways.records(topic)] == [b"a", b"b"]
+
+
+def test_a_transfer_that_cannot_be_written_leaves_no_transaction_open(ways, monkeypatch):
+    """Readers of what is committed would wait for it, and the goal could take nothing else."""
+    monkeypatch.setattr(topic_goal, "RECORD_BYTES_MAX", 1000)
+    queue, topic = ways.name(), ways.topic()
+    send(ways, queue, b"good", b"x" * 2000)
+    good, large = (raw_message(one) for one in ways.messages(queue))
+    undecodable = {**good, "content": b"\xff"}
+    with TopicGoal(ways.bootstrap, topic, ways.name("source"), 30) as goal:
+        for number, (other, error) in enumerate(
+            ((undecodable, MessageUndecodableError), (large, RecordRefusedError))
+        ):
+            with pytest.raises(error):
+                goal.take(number, [good, other])
+            goal.take(number, [good])
+    assert [one.value() for one in ways.records(topic)] == [b"good", b"good"]

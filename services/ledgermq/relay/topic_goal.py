@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import (
@@ -152,6 +153,7 @@ class TopicGoal:
         """Writes the records of a transfer in one transaction.
 
         Raises:
+            MessageUndecodableError: A message cannot be read.
             RecordRefusedError: Kafka refuses one for good; nothing of the transfer is there.
             AccessDeniedError: We may not write there.
             BrokerUnavailableError: It is not known whether they are there; the next goal knows.
@@ -164,17 +166,14 @@ class TopicGoal:
                 f"{self._topic} has records whose header ledgermq-source ends with /{number}/0; if "
                 "not, run it with --assume-untaken"
             )
-        self._failures.clear()
+        # Before the transaction: one that cannot be read would leave it open.
+        records = [
+            record_of(raw, f"{self._source}/{number}/{at}") for at, raw in enumerate(messages)
+        ]
         producer = self._producer
         try:
             producer.begin_transaction()
-            for at, raw in enumerate(messages):
-                key, value, headers = record_of(raw, f"{self._source}/{number}/{at}")
-                self._produce(key, value, headers)
-            producer.flush(self._timeout_seconds)
-            if self._failures:
-                producer.abort_transaction(self._timeout_seconds)
-                raise self._refused(self._failures[0])
+            self._write(records)
             note = TopicPartition(self._topic, 0, number + 1)
             producer.send_offsets_to_transaction(
                 [note], self._notes.consumer_group_metadata(), self._timeout_seconds
@@ -183,6 +182,20 @@ class TopicGoal:
         except KafkaException as error:
             raise self._refused(error.args[0]) from error
         self._taken = number
+
+    def _write(self, records: Sequence[tuple[bytes | None, bytes | None, Headers]]) -> None:
+        """Writes records; KafkaException: one was not taken, and the transaction is ended."""
+        self._failures.clear()
+        try:
+            for record in records:
+                self._produce(*record)
+            self._producer.flush(self._timeout_seconds)
+            if self._failures:
+                raise KafkaException(self._failures[0])
+        except KafkaException:
+            with suppress(KafkaException):
+                self._producer.abort_transaction(self._timeout_seconds)
+            raise
 
     def _produce(self, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         told: list[tuple[str, Any]] = list(headers)
