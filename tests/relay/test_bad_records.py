@@ -12,6 +12,7 @@ import pytest
 from ledgermq.client.sending.sourced import SourcedPuts
 from ledgermq.relay import bridge_in
 from ledgermq.relay.bridge_in import BridgeIn, RecordsLostError
+from ledgermq.relay.running import SourceMovedError
 from ledgermq.testing import MemoryBroker
 
 # The first is JSON and no text, the last text and no JSON.
@@ -47,6 +48,7 @@ class Topic:
         """Reads it as a TopicReader does."""
         return SimpleNamespace(
             source=self.source,
+            source_now=lambda: self.source,
             at_end=self.at_end,
             partitions=lambda: [0],
             ends=lambda _: (self.low, len(self.values)),
@@ -194,3 +196,29 @@ def test_a_record_between_two_that_go_aside_is_lost_if_it_was_not_taken(topic, i
         installation.run()
     installation.run(skip_lost=True)
     assert (installation.offsets("q"), installation.offsets("aside")) == ([], [0, 2])
+
+
+@pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize("begins", [0, 3])
+def test_a_topic_that_was_made_again_ends_the_bridge_that_reads_it(
+    topic, installation, monkeypatch, begins, moved
+):
+    """What is read of it then is not put, wherever it was; the next run takes the new one."""
+    if begins:
+        installation.run()
+    read = topic.read
+
+    def made_again(_):
+        topic.source = "kafka:t/9/2"
+        topic.read = read
+        if moved:
+            raise SourceMovedError("it ends before that")
+        return read(_)
+
+    topic.read = made_again
+    before = installation.offsets("q", "aside")
+    with pytest.raises(RecordsLostError, match="deleted and made again"):
+        installation.run(tell=lambda _: None)
+    assert installation.offsets("q", "aside") == before
+    installation.run()
+    assert len(installation.offsets("q", "aside")) == begins + 3

@@ -64,6 +64,7 @@ class BridgeIn:
     timeout_seconds: float = 30.0
     tell: Tell = print
     stopping: threading.Event = field(default_factory=threading.Event)
+    _source: str = ""
     _pace: Pace = field(default_factory=Pace)
     _bad_pace: Pace = field(default_factory=Pace)
 
@@ -82,7 +83,8 @@ class BridgeIn:
 
         Raises:
             RecordInvalidError: A record cannot become a message, and `bad` is None.
-            RecordsLostError: Records were deleted before they were taken.
+            RecordsLostError: Records were deleted before they were taken, or the topic was deleted
+                and made again.
             LedgerMQError: The destination refuses a message for good.
         """
         keep_going(self._run, lambda: self.put + self.put_bad, self.stopping, self.tell)
@@ -92,6 +94,7 @@ class BridgeIn:
             self.connect() as connection,
             closing(TopicReader(self.bootstrap, self.topic, self.timeout_seconds)) as reader,
         ):
+            self.check_source(reader.source)
             puts = SourcedPuts(connection)
             taker = Taker(connection, puts, self.target, reader.source, self._pace)
             bad = None
@@ -99,6 +102,16 @@ class BridgeIn:
                 source = self._bad_source(reader.source)
                 bad = Taker(connection, puts, self.bad, source, self._bad_pace)
             _Crossing(self, reader, puts, taker, bad).run()
+
+    def check_source(self, source: str) -> None:
+        """RecordsLostError if a source is another than the one that this run began with."""
+        self._source = self._source or source
+        if source != self._source:
+            raise RecordsLostError(
+                f"topic {self.topic} of Kafka was deleted and made again while it was read: what "
+                f"{self.target} had not taken of the former one is lost; to take the new one from "
+                "its beginning, run it again"
+            )
 
     def _bad_source(self, source: str) -> str:
         """Another source than the topic: `bad` may take that too, or what is bad of other targets.
@@ -136,13 +149,19 @@ class _Crossing:
             if not looked_at or time.monotonic() - looked_at > PARTITIONS_SECONDS:
                 looked_at = time.monotonic()
                 self._look()
-            for partition, records in self._reader.read(READ_SECONDS).items():
+            found = self._reader.read(READ_SECONDS)
+            is_last = self._bridge.until_end and self._reader.at_end.issuperset(self._partitions)
+            if found or is_last:
+                # After the read: what was read is of the topic that is there now.
+                self._bridge.check_source(self._reader.source_now())
+            for partition, records in found.items():
                 self._take(partition, records)
-            if self._bridge.until_end and self._reader.at_end.issuperset(self._partitions):
+            if is_last:
                 return
 
     def _look(self) -> None:
         """Begins to read all partitions, if there are others than before."""
+        self._bridge.check_source(self._reader.source_now())
         found = self._reader.partitions()
         if found != self._partitions:
             self._reader.assign({one: self._start(one) for one in found})
