@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import threading
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 import ledgermq
 from ledgermq.client.messages.message import raw_message
-from ledgermq.errors import LedgerMQError, MessageFormatError, MessageUndecodableError
+from ledgermq.errors import (
+    BrokerUnavailableError,
+    LedgerMQError,
+    MessageFormatError,
+    MessageUndecodableError,
+)
 from ledgermq.relay import topic_goal
 from ledgermq.relay.definitions import Definition, bridge_transfers, source_name
 from ledgermq.relay.queue_goal import QueueGoal
@@ -288,3 +294,25 @@ def test_a_transfer_that_cannot_be_written_leaves_no_transaction_open(ways, monk
                 goal.take(number, [good, other])
             goal.take(number, [good])
     assert [one.value() for one in ways.records(topic)] == [b"good", b"good"]
+
+
+def test_what_kafkas_library_waits_for_without_end_is_begun_anew(ways, monkeypatch):
+    """It ignores its time-out where the group's coordinator went away; the bridge stood still."""
+    queue, topic, source = ways.name(), ways.topic(), ways.name("source")
+    send(ways, queue, b"body")
+    messages = [raw_message(one) for one in ways.messages(queue)]
+    waiting = threading.Event()
+    with TopicGoal(ways.bootstrap, topic, source, 30) as goal:
+        real = goal._producer
+        names = ("begin_transaction", "produce", "poll", "flush")
+        stuck = {name: getattr(real, name) for name in names}
+        stuck["send_offsets_to_transaction"] = lambda *_: waiting.wait()
+        goal._producer = SimpleNamespace(**stuck)
+        monkeypatch.setattr(topic_goal, "LATE_SECONDS", 1.0 - 30)
+        with pytest.raises(BrokerUnavailableError):
+            goal.take(0, messages)
+        waiting.set()
+    with TopicGoal(ways.bootstrap, topic, source, 30) as again:
+        assert again.taken is None
+        again.take(0, messages)
+    assert [one.value() for one in ways.records(topic)] == [b"body"]

@@ -9,7 +9,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 
 RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
 HEADER_PREFIX: Final = "ledgermq-"
+# How much later than its time-out a call to Kafka's library may end.
+LATE_SECONDS: Final = 5.0
 
 
 class RecordRefusedError(LedgerMQError):
@@ -174,10 +178,7 @@ class TopicGoal:
         try:
             producer.begin_transaction()
             self._write(records)
-            note = TopicPartition(self._topic, 0, number + 1)
-            producer.send_offsets_to_transaction(
-                [note], self._notes.consumer_group_metadata(), self._timeout_seconds
-            )
+            self._note(number)
             producer.commit_transaction(self._timeout_seconds)
         except KafkaException as error:
             raise self._refused(error.args[0]) from error
@@ -196,6 +197,32 @@ class TopicGoal:
             with suppress(KafkaException):
                 self._producer.abort_transaction(self._timeout_seconds)
             raise
+
+    def _note(self, number: int) -> None:
+        """Notes the number of a transfer; KafkaException: Kafka did not take it in time.
+
+        librdkafka may wait without end for a coordinator that went away, whatever its time-out
+        (confluentinc/librdkafka, issue 5456): it is left to a thread that nobody waits for. The
+        next goal fences its producer off.
+        """
+        note = TopicPartition(self._topic, 0, number + 1)
+        done: Future[None] = Future()
+
+        def send() -> None:
+            try:
+                self._producer.send_offsets_to_transaction(
+                    [note], self._notes.consumer_group_metadata(), self._timeout_seconds
+                )
+            except BaseException as error:
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
+        threading.Thread(target=send, daemon=True).start()
+        try:
+            done.result(self._timeout_seconds + LATE_SECONDS)
+        except TimeoutError as error:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from error
 
     def _produce(self, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         told: list[tuple[str, Any]] = list(headers)
