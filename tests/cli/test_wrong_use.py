@@ -2,6 +2,7 @@
 
 import fcntl
 import socket
+import subprocess
 import threading
 from datetime import UTC, datetime, timedelta
 
@@ -332,8 +333,13 @@ def test_checkpoints_are_discarded_only_when_told_yes(cli):
 
 
 @pytest.mark.kafka
-def test_checkpoints_are_discarded_and_counted_once_no_worker_runs(plain, directory, connected):
-    """A worker that runs would leave out of its next ones what it stored; it is named."""
+def test_checkpoints_are_discarded_and_counted_once_no_worker_runs(
+    plain, directory, connected, monkeypatch
+):
+    """A worker that runs would leave out of its next ones what it stored; it is named.
+
+    One that was killed with its broker is counted anew when that is started, and waited for.
+    """
     discard = ("checkpoint", "discard", "--yes", "--json")
     with running_installation(directory) as bootstrap, connected(bootstrap) as connection:
         connection.admin.checkpoint()
@@ -345,6 +351,7 @@ def test_checkpoints_are_discarded_and_counted_once_no_worker_runs(plain, direct
             refused = plain(*discard, "--data-dir", directory)
         assert (refused.code, refused.error["code"]) == (exits.REFUSED, "discard-refused")
         assert f"`ledgermq up` runs on {directory}" in refused.error["message"]
+        monkeypatch.setattr(subprocess.Popen, "terminate", subprocess.Popen.kill)
     done = plain(*discard, "--data-dir", directory)
     assert done.code == exits.OK, done.err
     assert done.document["discarded"] >= 1
