@@ -2,6 +2,7 @@
 
 import fcntl
 import socket
+import subprocess
 import threading
 from datetime import UTC, datetime, timedelta
 
@@ -16,6 +17,7 @@ from ledgermq.cli.options.once import OnceCommand, OnceGroup
 from ledgermq.cli.options.running import UpRunningError, announce, running_bootstrap
 from ledgermq.cli.printing import exits
 from ledgermq.errors import LedgerMQError, OutcomeUnknownError, TransactionInDoubtError
+from ledgermq.processor.worker.supervisor import running_installation
 
 
 def free_port() -> int:
@@ -331,11 +333,28 @@ def test_checkpoints_are_discarded_only_when_told_yes(cli):
 
 
 @pytest.mark.kafka
-def test_checkpoints_are_discarded_and_counted(cli, connection):
-    """With --yes the checkpoints are gone, and the command says how many."""
-    connection.admin.checkpoint()
-    assert cli("checkpoint", "discard", "--yes", "--json").document["discarded"] >= 1
-    assert cli("checkpoint", "discard", "--yes", "--json").document["discarded"] == 0
+def test_checkpoints_are_discarded_and_counted_once_no_worker_runs(
+    plain, directory, connected, monkeypatch
+):
+    """A worker that runs would leave out of its next ones what it stored; it is named.
+
+    One that was killed with its broker is counted anew when that is started, and waited for.
+    """
+    discard = ("checkpoint", "discard", "--yes", "--json")
+    with running_installation(directory) as bootstrap, connected(bootstrap) as connection:
+        connection.admin.checkpoint()
+        refused = plain(*discard, "--bootstrap", bootstrap)
+        assert (refused.code, refused.error["code"]) == (exits.REFUSED, "discard-refused")
+        assert "): stop all workers first" in refused.error["message"]
+        with announce(directory) as tell:
+            tell(bootstrap=bootstrap)
+            refused = plain(*discard, "--data-dir", directory)
+        assert (refused.code, refused.error["code"]) == (exits.REFUSED, "discard-refused")
+        assert f"`ledgermq up` runs on {directory}" in refused.error["message"]
+        monkeypatch.setattr(subprocess.Popen, "terminate", subprocess.Popen.kill)
+    done = plain(*discard, "--data-dir", directory)
+    assert done.code == exits.OK, done.err
+    assert done.document["discarded"] >= 1
 
 
 def test_an_unknown_outcome_has_an_exit_code_of_its_own():

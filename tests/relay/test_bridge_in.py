@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -262,6 +264,28 @@ def test_a_topic_that_was_made_again_is_another_source(ways):
         told = [one for one in connection.admin.list_sources() if one.destination.endswith(queue)]
     assert [(one.partition, one.taken) for one in told] in ([(0, 0), (0, 1)], [(0, 1), (0, 0)])
     assert [one.body for one in ways.messages(queue)] == [b"a", b"b", b"c"]
+
+
+def test_a_topic_that_is_made_again_while_it_is_read_ends_the_bridge(ways):
+    """However long it is; run again, it takes all of the new one."""
+    topic, queue = ways.topic(), ways.name()
+    ways.produce(topic, {"value": "a"}, {"value": "b"})
+    bridge = ways.bridge(topic, f"queue:{queue}")
+    bridge.until_end = False
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(bridge.run)
+        while bridge.put < 2:
+            assert not running.done()
+            time.sleep(0.05)
+        admin = AdminClient({"bootstrap.servers": ways.bootstrap})
+        admin.delete_topics([topic])[topic].result()
+        ways.topic(name=topic)
+        ways.produce(topic, *({"value": str(n)} for n in range(5)))
+        with pytest.raises(RecordsLostError, match="deleted and made again"):
+            running.result(60)
+    assert [one.body for one in ways.messages(queue)] == [b"a", b"b"]
+    ways.bridge(topic, f"queue:{queue}").run()
+    assert len(ways.messages(queue)) == 7
 
 
 def test_partitions_that_are_added_are_taken_too(ways):

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from confluent_kafka import Producer
 
 from ledgermq.client.messages.message import raw_message
-from ledgermq.relay.records import HEADERS, RecordInvalidError, headers_of
+from ledgermq.relay.records import (
+    HEADERS,
+    OFFSET,
+    PARTITION,
+    TOPIC,
+    RecordInvalidError,
+    headers_of,
+    properties_of,
+)
 from ledgermq.relay.topic_goal import record_of
 from ledgermq.testing import MemoryBroker
 
@@ -38,6 +48,17 @@ def test_a_header_whose_name_is_no_text_makes_a_record_invalid():
     """It says where the record is; nothing of it is passed over in silence."""
     with pytest.raises(RecordInvalidError, match="orders-2@7"):
         headers_of(Unnamed())
+
+
+@pytest.mark.parametrize("name", ["LedgerMQ_Replay", "LedgerMQ_KafkaTopic", "JMSXGroupID"])
+def test_a_header_does_not_become_a_property_that_only_others_set(name):
+    """Anybody may write one; with the other headers it stands in one property."""
+    record = Unnamed()
+    record.headers = lambda: [("region", b"EU"), (name, b"x")]
+    record.key, record.timestamp = lambda: None, lambda: (0, 0)
+    properties = properties_of(record)
+    assert json.loads(properties[HEADERS]) == [["region", "RVU="], [name, "eA=="]]
+    assert properties.keys() == {HEADERS, TOPIC, PARTITION, OFFSET}
 
 
 def _sent(properties):

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import threading
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 import ledgermq
-from ledgermq.errors import LedgerMQError, MessageFormatError
+from ledgermq.client.messages.message import raw_message
+from ledgermq.errors import (
+    BrokerUnavailableError,
+    LedgerMQError,
+    MessageFormatError,
+    MessageUndecodableError,
+)
+from ledgermq.relay import topic_goal
 from ledgermq.relay.definitions import Definition, bridge_transfers, source_name
 from ledgermq.relay.queue_goal import QueueGoal
 from ledgermq.relay.relaying import Relaying
@@ -269,3 +277,42 @@ def test_a_bridge_whose_position_kafka_has_lost_stops_until_it_is_told(ways):
         bridge_out(ways, queue, topic).run()
     bridge_out(ways, queue, topic, assume_untaken=True).run()
     assert [one.value() for one in ways.records(topic)] == [b"a", b"b"]
+
+
+def test_a_transfer_that_cannot_be_written_leaves_no_transaction_open(ways, monkeypatch):
+    """Readers of what is committed would wait for it, and the goal could take nothing else."""
+    monkeypatch.setattr(topic_goal, "RECORD_BYTES_MAX", 1000)
+    queue, topic = ways.name(), ways.topic()
+    send(ways, queue, b"good", b"x" * 2000)
+    good, large = (raw_message(one) for one in ways.messages(queue))
+    undecodable = {**good, "content": b"\xff"}
+    with TopicGoal(ways.bootstrap, topic, ways.name("source"), 30) as goal:
+        for number, (other, error) in enumerate(
+            ((undecodable, MessageUndecodableError), (large, RecordRefusedError))
+        ):
+            with pytest.raises(error):
+                goal.take(number, [good, other])
+            goal.take(number, [good])
+    assert [one.value() for one in ways.records(topic)] == [b"good", b"good"]
+
+
+def test_what_kafkas_library_waits_for_without_end_is_begun_anew(ways, monkeypatch):
+    """It ignores its time-out where the group's coordinator went away; the bridge stood still."""
+    queue, topic, source = ways.name(), ways.topic(), ways.name("source")
+    send(ways, queue, b"body")
+    messages = [raw_message(one) for one in ways.messages(queue)]
+    waiting = threading.Event()
+    with TopicGoal(ways.bootstrap, topic, source, 30) as goal:
+        real = goal._producer
+        names = ("begin_transaction", "produce", "poll", "flush")
+        stuck = {name: getattr(real, name) for name in names}
+        stuck["send_offsets_to_transaction"] = lambda *_: waiting.wait()
+        goal._producer = SimpleNamespace(**stuck)
+        monkeypatch.setattr(topic_goal, "LATE_SECONDS", 1.0 - 30)
+        with pytest.raises(BrokerUnavailableError):
+            goal.take(0, messages)
+        waiting.set()
+    with TopicGoal(ways.bootstrap, topic, source, 30) as again:
+        assert again.taken is None
+        again.take(0, messages)
+    assert [one.value() for one in ways.records(topic)] == [b"body"]

@@ -8,8 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ledgermq.processor.checkpoints.loading import LogIncompleteError, discard_checkpoints
+from ledgermq.processor.checkpoints.loading import (
+    DiscardRefusedError,
+    LogIncompleteError,
+    discard_checkpoints,
+)
 from ledgermq.processor.worker.logs import set_up_log
+from ledgermq.processor.worker.membership import refuse_if_workers_run
 from ledgermq.processor.worker.parent import die_with_parent
 from ledgermq.processor.worker.settings import WORKER_OPTIONS, SettingsError, WorkerSettings
 from ledgermq.processor.worker.worker import (
@@ -32,7 +37,7 @@ def _arguments() -> argparse.ArgumentParser:
         prog="python -m ledgermq.processor",
         description="Folds the operations log of LedgerMQ and writes outcomes. Every option can "
         "also be given as LEDGERMQ_NAME in the environment. With discard-checkpoints, "
-        "--queue-manager says whose.",
+        "--queue-manager says whose; it is refused while a worker runs.",
     )
     parser.add_argument("command", nargs="?", choices=["run", "discard-checkpoints"], default="run")
     parser.add_argument("--bootstrap", help="address of Kafka, HOST:PORT")
@@ -75,13 +80,16 @@ def _discard(settings: WorkerSettings, named: list[str] | None) -> int:
             names = f": {', '.join(unknown)}" if unknown else ""
             print(f"no such queue manager in the registry{names}", file=sys.stderr)
             return EXIT_FAULT
+        refuse_if_workers_run(
+            settings.bootstrap, topics, settings.request_timeout_seconds, DiscardRefusedError
+        )
         for name in wanted:
             count = discard_checkpoints(settings.bootstrap, topics, claims[name])
             print(f"{name}: {count} checkpoints discarded")
     except (RegistryError, LogUnreadableError, *NOT_LET_IN) as error:
         logging.getLogger(__name__).critical("%s", error)
         return EXIT_UNREACHABLE
-    except LogIncompleteError as error:
+    except (DiscardRefusedError, LogIncompleteError) as error:
         logging.getLogger(__name__).critical("%s", error)
         return EXIT_REFUSED
     return 0

@@ -64,6 +64,7 @@ class BridgeIn:
     timeout_seconds: float = 30.0
     tell: Tell = print
     stopping: threading.Event = field(default_factory=threading.Event)
+    _source: str = ""
     _pace: Pace = field(default_factory=Pace)
     _bad_pace: Pace = field(default_factory=Pace)
 
@@ -82,7 +83,8 @@ class BridgeIn:
 
         Raises:
             RecordInvalidError: A record cannot become a message, and `bad` is None.
-            RecordsLostError: Records were deleted before they were taken.
+            RecordsLostError: Records were deleted before they were taken, or the topic was deleted
+                and made again.
             LedgerMQError: The destination refuses a message for good.
         """
         keep_going(self._run, lambda: self.put + self.put_bad, self.stopping, self.tell)
@@ -92,6 +94,7 @@ class BridgeIn:
             self.connect() as connection,
             closing(TopicReader(self.bootstrap, self.topic, self.timeout_seconds)) as reader,
         ):
+            self.check_source(reader.source)
             puts = SourcedPuts(connection)
             taker = Taker(connection, puts, self.target, reader.source, self._pace)
             bad = None
@@ -99,6 +102,16 @@ class BridgeIn:
                 source = self._bad_source(reader.source)
                 bad = Taker(connection, puts, self.bad, source, self._bad_pace)
             _Crossing(self, reader, puts, taker, bad).run()
+
+    def check_source(self, source: str) -> None:
+        """RecordsLostError if a source is another than the one that this run began with."""
+        self._source = self._source or source
+        if source != self._source:
+            raise RecordsLostError(
+                f"topic {self.topic} of Kafka was deleted and made again while it was read: what "
+                f"{self.target} had not taken of the former one is lost; to take the new one from "
+                "its beginning, run it again"
+            )
 
     def _bad_source(self, source: str) -> str:
         """Another source than the topic: `bad` may take that too, or what is bad of other targets.
@@ -136,13 +149,19 @@ class _Crossing:
             if not looked_at or time.monotonic() - looked_at > PARTITIONS_SECONDS:
                 looked_at = time.monotonic()
                 self._look()
-            for partition, records in self._reader.read(READ_SECONDS).items():
+            found = self._reader.read(READ_SECONDS)
+            is_last = self._bridge.until_end and self._reader.at_end.issuperset(self._partitions)
+            if found or is_last:
+                # After the read: what was read is of the topic that is there now.
+                self._bridge.check_source(self._reader.source_now())
+            for partition, records in found.items():
                 self._take(partition, records)
-            if self._bridge.until_end and self._reader.at_end.issuperset(self._partitions):
+            if is_last:
                 return
 
     def _look(self) -> None:
         """Begins to read all partitions, if there are others than before."""
+        self._bridge.check_source(self._reader.source_now())
         found = self._reader.partitions()
         if found != self._partitions:
             self._reader.assign({one: self._start(one) for one in found})
@@ -151,14 +170,17 @@ class _Crossing:
     def _start(self, partition: int) -> int:
         """The first position to read; RecordsLostError if it is there no longer."""
         low, high = self._reader.ends(partition)
-        taken = self._taker.taken.get(partition)
+        by_target = self._taker.taken.get(partition)
+        aside = None if self._bad is None else self._bad.taken.get(partition)
+        # What either has taken last, all before it is taken: they are filled in turn.
+        taken = max((one for one in (by_target, aside) if one is not None), default=None)
         if taken is None:
             return low
         where = f"partition {partition} of {self._bridge.topic}"
         if taken + 1 > high:
             raise RecordsLostError(
-                f"{where} ends before position {high}, and {self._bridge.target} has taken all up "
-                f"to {taken}: records were lost on Kafka, and others stand at their positions"
+                f"{where} ends before position {high}, and all up to {taken} was taken: records "
+                "were lost on Kafka, and others stand at their positions"
             )
         if taken + 1 < low:
             lost = f"positions {taken + 1} to {low - 1} of {where}"
@@ -168,32 +190,37 @@ class _Crossing:
                     "with --skip-lost"
                 )
             self._bridge.tell(f"{lost} were deleted before they were taken, and are skipped")
-        return max(low, taken + 1)
+        # A target that was made anew takes again what `bad` has still.
+        return low if by_target is None else max(low, by_target + 1)
 
     def _take(self, partition: int, records: list[Record]) -> None:
-        good: list[Item] = []
-        bad: list[Item] = []
-        through = 0
+        """Takes records in their order, so that all before the last one that was taken is, too."""
+        taker, items = self._taker, list[Item]()
         for record in records:
-            offset = record.offset()
-            assert offset is not None, "a record has a position"
-            through = offset
             try:
-                message = message_of(record, self._body_of, self._taker.target, self._puts.maker)
-            except RecordInvalidError as error:
-                if self._bad is None:
-                    # What came before it is taken first: it goes on from there.
-                    self._taker.take(partition, good, offset - 1)
-                    raise
-                why = str(error)
-                told = bad_message_of(record, why, self._bad.target, self._puts.maker)
-                bad.append(Item(offset, told))
-            else:
-                good.append(Item(offset, message))
-        # First what goes aside: a part of the destination covers it.
-        if self._bad is not None:
-            self._bad.take(partition, bad, bad[-1].position if bad else 0)
-        self._taker.take(partition, good, through)
+                goal, item = self._item(record)
+            except RecordInvalidError:
+                # What came before it is taken first: it goes on from there.
+                taker.take(partition, items)
+                raise
+            if goal is not taker:
+                taker.take(partition, items)
+                taker, items = goal, []
+            items.append(item)
+        taker.take(partition, items)
+
+    def _item(self, record: Record) -> tuple[Taker, Item]:
+        """Who takes a record, and as what; RecordInvalidError: nobody does."""
+        offset = record.offset()
+        assert offset is not None, "a record has a position"
+        try:
+            message = message_of(record, self._body_of, self._taker.target, self._puts.maker)
+        except RecordInvalidError as error:
+            if self._bad is None:
+                raise
+            told = bad_message_of(record, str(error), self._bad.target, self._puts.maker)
+            return self._bad, Item(offset, told)
+        return self._taker, Item(offset, message)
 
 
 def _body_of(bridge: BridgeIn) -> BodyOf:

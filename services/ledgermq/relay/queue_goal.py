@@ -28,4 +28,4 @@ class QueueGoal:
     def take(self, number: int, messages: Sequence[DeliveredMessage]) -> None:
         """Puts the messages in one Put; what was put by somebody else meanwhile is not."""
         items = [Item(number, put_message(raw)) for raw in messages]
-        self._taker.take(0, items, number)
+        self._taker.take(0, items)

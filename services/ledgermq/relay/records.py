@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Headers = list[tuple[str, bytes | None]]
 BodyOf = Callable[[bytes | None], Body]
 PREFIX: Final = "LedgerMQ_Kafka"
+# Properties whose names begin so are set by clients and by LedgerMQ itself.
+RESERVED: Final = ("JMS", "LedgerMQ_")
 TOPIC, PARTITION, OFFSET = f"{PREFIX}Topic", f"{PREFIX}Partition", f"{PREFIX}Offset"
 TIMESTAMP, HEADERS = f"{PREFIX}Timestamp", f"{PREFIX}Headers"
 # A key that is no text stands in the second, as base64.
@@ -97,7 +99,7 @@ def properties_of(record: Record) -> dict[str, Any]:
     names = [name for name, _ in given]
     texts = {name: text for name, value in given if (text := _text(value)) is not None}
     properties: dict[str, Any] = texts
-    reserved = any(name.startswith(("JMS", PREFIX)) for name in names)
+    reserved = any(name.startswith(RESERVED) for name in names)
     if len(texts) < len(names) or reserved or not _are_names(texts):
         pairs = [[name, None if value is None else _base64(value)] for name, value in given]
         properties = {HEADERS: json.dumps(pairs)}

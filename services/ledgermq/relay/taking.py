@@ -68,21 +68,20 @@ class Taker:
             if one.destination == self.target and one.name == self.source
         }
 
-    def take(self, partition: int, items: Sequence[Item], through: int) -> None:
-        """Puts what was not taken yet, by position; all up to `through` is taken then.
+    def take(self, partition: int, items: Sequence[Item]) -> None:
+        """Puts what was not taken yet, by position; all up to the last one is taken then.
 
         Raises:
             SourceMovedError: The destination was deleted, or goes on from elsewhere.
         """
-        for part, last in _parts(items, through):
-            self._take(partition, part, last)
+        for part in _parts(items):
+            self._take(partition, part)
 
-    def _take(self, partition: int, items: Sequence[Item], last: int) -> None:
+    def _take(self, partition: int, items: Sequence[Item]) -> None:
         while left := self._left(partition, items):
             some = _first(left, self._pace.at_once)
-            through = last if len(some) == len(left) else some[-1].position
             try:
-                self._put(partition, some, through)
+                self._put(partition, some)
             except QuotaExceededError:
                 if some[0].position == some[-1].position:
                     raise
@@ -96,7 +95,7 @@ class Taker:
                 if now is None or (taken is not None and now <= taken):
                     raise SourceMovedError(self._moved(partition, taken, now)) from error
             else:
-                self.taken[partition] = through
+                self.taken[partition] = some[-1].position
                 self._pace.at_once = min(2 * self._pace.at_once, PART_MESSAGES_MAX)
                 self._pace.done += len(some)
 
@@ -115,9 +114,10 @@ class Taker:
         taken = self.taken.get(partition)
         return [one for one in items if taken is None or one.position > taken]
 
-    def _put(self, partition: int, items: Sequence[Item], last: int) -> None:
+    def _put(self, partition: int, items: Sequence[Item]) -> None:
         taken = self.taken.get(partition)
         first = items[0].position if taken is None else taken + 1
+        last = items[-1].position
         self._puts.put(
             self.target,
             [one.message for one in items],
@@ -132,11 +132,8 @@ def _first(items: Sequence[Item], count: int) -> Sequence[Item]:
     return items[:count]
 
 
-def _parts(items: Sequence[Item], through: int) -> list[tuple[Sequence[Item], int]]:
-    """What goes into one Put after the other, each with the last position that it covers.
-
-    Messages of one position stay together.
-    """
+def _parts(items: Sequence[Item]) -> list[list[Item]]:
+    """What goes into one Put after the other; messages of one position stay together."""
     parts: list[list[Item]] = []
     size_bytes = 0
     for one in items:
@@ -148,5 +145,4 @@ def _parts(items: Sequence[Item], through: int) -> list[tuple[Sequence[Item], in
             size_bytes = 0
         parts[-1].append(one)
         size_bytes += size
-    ends = [one[-1].position for one in parts[:-1]] + [through]
-    return list(zip(parts, ends, strict=False))
+    return parts

@@ -9,7 +9,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import (
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 
 RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
 HEADER_PREFIX: Final = "ledgermq-"
+# How much later than its time-out a call to Kafka's library may end.
+LATE_SECONDS: Final = 5.0
 
 
 class RecordRefusedError(LedgerMQError):
@@ -152,6 +157,7 @@ class TopicGoal:
         """Writes the records of a transfer in one transaction.
 
         Raises:
+            MessageUndecodableError: A message cannot be read.
             RecordRefusedError: Kafka refuses one for good; nothing of the transfer is there.
             AccessDeniedError: We may not write there.
             BrokerUnavailableError: It is not known whether they are there; the next goal knows.
@@ -164,25 +170,59 @@ class TopicGoal:
                 f"{self._topic} has records whose header ledgermq-source ends with /{number}/0; if "
                 "not, run it with --assume-untaken"
             )
-        self._failures.clear()
+        # Before the transaction: one that cannot be read would leave it open.
+        records = [
+            record_of(raw, f"{self._source}/{number}/{at}") for at, raw in enumerate(messages)
+        ]
         producer = self._producer
         try:
             producer.begin_transaction()
-            for at, raw in enumerate(messages):
-                key, value, headers = record_of(raw, f"{self._source}/{number}/{at}")
-                self._produce(key, value, headers)
-            producer.flush(self._timeout_seconds)
-            if self._failures:
-                producer.abort_transaction(self._timeout_seconds)
-                raise self._refused(self._failures[0])
-            note = TopicPartition(self._topic, 0, number + 1)
-            producer.send_offsets_to_transaction(
-                [note], self._notes.consumer_group_metadata(), self._timeout_seconds
-            )
+            self._write(records)
+            self._note(number)
             producer.commit_transaction(self._timeout_seconds)
         except KafkaException as error:
             raise self._refused(error.args[0]) from error
         self._taken = number
+
+    def _write(self, records: Sequence[tuple[bytes | None, bytes | None, Headers]]) -> None:
+        """Writes records; KafkaException: one was not taken, and the transaction is ended."""
+        self._failures.clear()
+        try:
+            for record in records:
+                self._produce(*record)
+            self._producer.flush(self._timeout_seconds)
+            if self._failures:
+                raise KafkaException(self._failures[0])
+        except KafkaException:
+            with suppress(KafkaException):
+                self._producer.abort_transaction(self._timeout_seconds)
+            raise
+
+    def _note(self, number: int) -> None:
+        """Notes the number of a transfer; KafkaException: Kafka did not take it in time.
+
+        librdkafka may wait without end for a coordinator that went away, whatever its time-out
+        (confluentinc/librdkafka, issue 5456): it is left to a thread that nobody waits for. The
+        next goal fences its producer off.
+        """
+        note = TopicPartition(self._topic, 0, number + 1)
+        done: Future[None] = Future()
+
+        def send() -> None:
+            try:
+                self._producer.send_offsets_to_transaction(
+                    [note], self._notes.consumer_group_metadata(), self._timeout_seconds
+                )
+            except BaseException as error:
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
+        threading.Thread(target=send, daemon=True).start()
+        try:
+            done.result(self._timeout_seconds + LATE_SECONDS)
+        except TimeoutError as error:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from error
 
     def _produce(self, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         told: list[tuple[str, Any]] = list(headers)

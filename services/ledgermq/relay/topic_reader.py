@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from ledgermq.errors import BrokerUnavailableError
 from ledgermq.relay.running import SourceMovedError
 from ledgermq.wire.kafka.access import denied
+from ledgermq.wire.kafka.settings import client_options
 from ledgermq.wire.topics.identity import log_identity
 from ledgermq.wire.topics.reading import (
     PASSING,
@@ -30,18 +32,17 @@ class TopicReader:
     """Only what is committed is read, and no consumer group has a part in it.
 
     Attributes:
-        source: Name of the source: the same topic for ever, made anew it is another.
+        source: Name of the source at the beginning: the same topic for ever, made anew it is
+            another.
         at_end: Partitions that were read to their ends.
     """
 
     def __init__(self, bootstrap: str, topic: str, timeout_seconds: float) -> None:
         self.topic = topic
         self._timeout_seconds = timeout_seconds
-        try:
-            identity = log_identity(bootstrap, topic, timeout_seconds)
-        except LogUnreadableError as error:
-            raise BrokerUnavailableError(str(error)) from error
-        self.source = f"kafka:{topic}/{identity.topic_id}/{identity.cluster_id}"
+        self._bootstrap = bootstrap
+        self._admin = AdminClient(client_options(bootstrap, {"log_level": 0}))
+        self.source = self.source_now()
         self.at_end: set[int] = set()
         more: Mapping[str, Any] = {
             "isolation.level": "read_committed",
@@ -49,6 +50,19 @@ class TopicReader:
             "queued.max.messages.kbytes": 65_536,
         }
         self._consumer = Consumer(reader_settings(bootstrap, "bridge", more))
+
+    def source_now(self) -> str:
+        """Name of the topic that has this name now.
+
+        Raises:
+            AccessDeniedError: We may not see the topic.
+            BrokerUnavailableError: Kafka does not say: it does not answer, or has no such topic.
+        """
+        try:
+            found = log_identity(self._bootstrap, self.topic, self._timeout_seconds, self._admin)
+        except LogUnreadableError as error:
+            raise BrokerUnavailableError(str(error)) from error
+        return f"kafka:{self.topic}/{found.topic_id}/{found.cluster_id}"
 
     def partitions(self) -> list[int]:
         """The partitions that there are now.

@@ -74,3 +74,11 @@ def test_what_does_not_end_in_time_is_ended_and_says_so(begin):
     _, errors = running.communicate(timeout=30)
     assert running.returncode == 3
     assert json.loads(errors)["error"]["code"] == "broker-unavailable"
+
+
+def test_what_nobody_listens_to_any_more_is_ended_too(begin):
+    """Where it cannot say so: what has started it is gone, and the pipe with that."""
+    running = begin(0.2, 600, "stuck")
+    running.stderr.close()
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(30) == 3

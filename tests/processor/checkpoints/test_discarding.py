@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 from ledgermq.processor import __main__ as processor
 from ledgermq.processor.checkpoints import loading
 from ledgermq.processor.checkpoints.stored_records import StoredRecords
+from ledgermq.processor.worker import membership
 from ledgermq.processor.worker.worker import EXIT_FAULT, EXIT_REFUSED, EXIT_UNREACHABLE
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import LogUnreadableError
@@ -19,8 +20,11 @@ QM1 = Claim("QM1", 0, 1)
 
 @pytest.fixture
 def kafka(monkeypatch) -> SimpleNamespace:
-    """A log of QM1 that begins at `begins`; `written` is what was written, `fails` the answer."""
-    kafka = SimpleNamespace(begins=0, written=[], fails=False)
+    """A log of QM1 that begins at `begins`; `written` is what was written, `fails` the answer.
+
+    `workers` are those that run.
+    """
+    kafka = SimpleNamespace(begins=0, written=[], fails=False, workers=[])
 
     @contextmanager
     def reader(*_):
@@ -41,6 +45,7 @@ def kafka(monkeypatch) -> SimpleNamespace:
     monkeypatch.setattr(loading, "checkpoint_producer", lambda *_: None)
     monkeypatch.setattr(loading, "write_all", write)
     monkeypatch.setattr(processor, "list_queue_managers", lambda *_: [QM1])
+    monkeypatch.setattr(membership, "running_workers", lambda *_: kafka.workers)
     return kafka
 
 
@@ -63,6 +68,14 @@ def test_a_log_without_its_beginning_is_refused(kafka):
     kafka.begins = 5
     assert discard() == EXIT_REFUSED
     assert kafka.written == []
+
+
+def test_it_is_refused_while_a_worker_runs(kafka, caplog):
+    """That one counts its chunks as stored, and would write checkpoints without them."""
+    kafka.workers = ["w1"]
+    assert discard() == EXIT_REFUSED
+    assert kafka.written == []
+    assert "(w1): stop all workers first" in caplog.text
 
 
 def test_a_name_that_is_not_in_the_registry_stops_it_for_all(kafka, capsys):

@@ -21,9 +21,13 @@ def discard(target: Target, output: Output, yes: bool) -> None:
     """Discard all checkpoints of the queue manager, so that its worker starts from the log.
 
     Use it when a worker refuses to start because the checkpoints do not belong to this log. Stop
-    the workers first. Nothing is lost: the next worker folds all operations again.
+    the workers first: it is refused while one runs, as the next checkpoints of that would lack what
+    is gone. Nothing is lost: the next worker folds all operations again.
     """
-    from ledgermq.processor.checkpoints.loading import discard_checkpoints
+    from ledgermq.processor.checkpoints.loading import (
+        DiscardRefusedError,
+        discard_checkpoints,
+    )
 
     claim = target.claim()
     if not yes:
@@ -31,6 +35,7 @@ def discard(target: Target, output: Output, yes: bool) -> None:
             f"this discards all checkpoints of {target.queue_manager} at {target.bootstrap}; the "
             "next worker folds the whole log again. Add --yes to do it"
         )
+    target.refuse_if_served(DiscardRefusedError)
     count = discard_checkpoints(target.bootstrap, target.topics, claim)
     output.done(
         f"{count_of(count, 'checkpoint')} of {target.queue_manager} discarded",

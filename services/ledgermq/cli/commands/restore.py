@@ -10,7 +10,6 @@ import click
 from ledgermq.cli.options.consent import confirm, expect_answer, yes_option
 from ledgermq.cli.options.moments import at_option
 from ledgermq.cli.options.once import OnceCommand
-from ledgermq.cli.options.running import running
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, resting_target_options
 from ledgermq.cli.printing.output import Column, Output, count_of, iso_time, size_text
@@ -67,7 +66,7 @@ def restore(
     if not (dry_run or yes):
         expect_answer(ask)
     claim, position, log = _position(target, at)
-    _refuse_if_served(target)
+    target.refuse_if_served(RestoreRefusedError)
     found = find_checkpoints(
         target.bootstrap, target.topics, claim, timeout_seconds=target.timeout_seconds
     )
@@ -90,7 +89,7 @@ def restore(
         confirm(ask + _as_well(verdicts))
     if not dry_run:
         # The rebuild may have taken minutes.
-        _refuse_if_served(target)
+        target.refuse_if_served(RestoreRefusedError)
         written = write_restored(
             target.bootstrap,
             target.topics,
@@ -133,26 +132,6 @@ def _position(target: Target, at: Any) -> tuple[Claim, int, PartitionRange]:
             f"the log of {target.queue_manager} holds no records, so there is no state to restore"
         )
     return claim, position, log
-
-
-def _refuse_if_served(target: Target) -> None:
-    """Raises RestoreRefusedError if a worker runs, or one will be started again at once."""
-    from ledgermq.processor.worker.membership import running_workers
-
-    up = running(target.data_directory)
-    if up is not None and up["bootstrap"] == target.bootstrap:
-        raise RestoreRefusedError(
-            f"`ledgermq up` runs on {target.data_directory}, process {up['pid']}, and with it a "
-            f"worker of {target.queue_manager}: stop it first; this command starts the broker for "
-            "itself"
-        )
-    workers = running_workers(target.bootstrap, target.topics, target.timeout_seconds)
-    if workers:
-        raise RestoreRefusedError(
-            f"{count_of(len(workers), 'worker')} at {target.bootstrap} may serve "
-            f"{target.queue_manager} ({', '.join(workers)}): stop all workers first. One that was "
-            "killed counts until its session times out, in a few seconds"
-        )
 
 
 def _base(

@@ -54,13 +54,15 @@ def _watch(told: socket.socket, stopping: threading.Event, output: Output) -> No
         return
     stopping.set()
     if not select.select([told], [], [], STOP_SECONDS)[0]:
-        output.error(
-            "broker-unavailable",
-            f"told to stop, and Kafka let it come to no orderly end within {STOP_SECONDS:.0f} s: "
-            "it ended as it was. What it has done is remembered there, and the same run goes on "
-            "behind that",
-        )
-        os._exit(UNREACHABLE)
+        try:
+            output.error(
+                "broker-unavailable",
+                "told to stop, and Kafka let it come to no orderly end within "
+                f"{STOP_SECONDS:.0f} s: it ended as it was. What it has done is remembered there, "
+                "and the same run goes on behind that",
+            )
+        finally:
+            os._exit(UNREACHABLE)
     again = told.recv(1)
     if again:
         os._exit(128 + again[0])

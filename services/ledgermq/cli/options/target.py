@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from ledgermq.cli.options.running import DATA_DIRECTORY_DEFAULT, running_bootstrap
+from ledgermq.cli.options.running import DATA_DIRECTORY_DEFAULT, running, running_bootstrap
 from ledgermq.cli.options.together import Command, Number, together
 from ledgermq.cli.printing.output import Output
-from ledgermq.errors import BrokerUnavailableError, QueueManagerNotFoundError
+from ledgermq.errors import BrokerUnavailableError, LedgerMQError, QueueManagerNotFoundError
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
@@ -32,17 +32,23 @@ BOOTSTRAP_DEFAULT: Final = "localhost:9092"
 QUEUE_MANAGER_DEFAULT: Final = "QM1"
 TIMEOUT_SECONDS_DEFAULT: Final = 30.0
 PROBE_SECONDS_MAX: Final = 5.0
+# More than the session time-out that workers have of themselves.
+KILLED_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A log and a queue manager; `broker` is the address, or why it is not known."""
+    """A log and a queue manager; `broker` is the address, or why it is not known.
+
+    `started_broker`: the command has started the broker for itself.
+    """
 
     broker: str | BrokerUnavailableError
     queue_manager: str
     topic_prefix: str
     timeout_seconds: float
     data_directory: Path = DATA_DIRECTORY_DEFAULT
+    started_broker: bool = False
 
     @property
     def bootstrap(self) -> str:
@@ -131,6 +137,29 @@ class Target:
                 "see `ledgermq doctor` for those there are"
             )
         return found
+
+    def refuse_if_served(self, refusal: type[LedgerMQError]) -> None:
+        """Raises a refusal if a worker runs, or one will be started again at once.
+
+        What changes checkpoints asks it: a worker counts on what it has stored.
+        """
+        from ledgermq.processor.worker.membership import refuse_if_workers_run
+
+        up = running(self.data_directory)
+        if up is not None and up["bootstrap"] == self.bootstrap:
+            raise refusal(
+                f"`ledgermq up` runs on {self.data_directory}, process {up['pid']}, and with it a "
+                f"worker of {self.queue_manager}: stop it first; this command starts the broker "
+                "for itself"
+            )
+        refuse_if_workers_run(
+            self.bootstrap,
+            self.topics,
+            self.timeout_seconds,
+            refusal,
+            # A broker counts those anew that were killed with it, each time that it is started.
+            patience_seconds=KILLED_SECONDS if self.started_broker else 0.0,
+        )
 
     @contextlib.contextmanager
     def connect(self, *, client_id: str | None = None, **settings: Any) -> Iterator[Connection]:
@@ -257,7 +286,7 @@ def _refuse_other_logs(queue_manager: str, given: Iterable[Any]) -> None:
 
 @contextlib.contextmanager
 def _broker_on(directory: Path) -> Iterator[str | None]:
-    """The address of what runs on a directory; if nothing does, its broker runs meanwhile.
+    """The address of a directory's broker, which runs meanwhile; None: it runs already, or is none.
 
     A worker that refuses to run ends `ledgermq up`, and the command that helps wants the log.
     """
@@ -268,7 +297,7 @@ def _broker_on(directory: Path) -> Iterator[str | None]:
         with EmbeddedBroker(directory / "broker") as broker:
             yield broker.bootstrap
     else:
-        yield _running_on(directory)
+        yield None
 
 
 def target_options(
@@ -287,14 +316,20 @@ def target_options(
         named = {name: given.pop(name) for name in names}
         _refuse_other_logs(named["queue_manager"], given.values())
         with contextlib.ExitStack() as stack:
+            own = None
             if starts_broker and not bootstrap:
-                bootstrap = stack.enter_context(_broker_on(data_directory))
+                own = stack.enter_context(_broker_on(data_directory))
             broker: str | BrokerUnavailableError
             try:
-                broker = bootstrap or _running_on(data_directory) or BOOTSTRAP_DEFAULT
+                broker = bootstrap or own or _running_on(data_directory) or BOOTSTRAP_DEFAULT
             except BrokerUnavailableError as error:
                 broker = error
-            target = Target(broker=broker, data_directory=data_directory, **named)
+            target = Target(
+                broker=broker,
+                data_directory=data_directory,
+                started_broker=own is not None,
+                **named,
+            )
             return command(target=target, output=Output(as_json=as_json), **given)
 
     return _target_options(with_target)

@@ -56,6 +56,12 @@ class CheckpointMismatchError(LedgerMQError):
     code = "checkpoint-mismatch"
 
 
+class DiscardRefusedError(LedgerMQError):
+    """A worker runs, whose checkpoints would lack what is discarded."""
+
+    code = "discard-refused"
+
+
 class LogIncompleteError(LedgerMQError):
     """The operations log does not begin where the state must be folded from."""
 
@@ -323,7 +329,8 @@ def discard_checkpoints(
 ) -> int:
     """Takes away every checkpoint of a queue manager, and all else there; how many there were.
 
-    The operator's declaration that the log is right as it is (H14). No worker may run meanwhile.
+    The operator's declaration that the log is right as it is (H14). No worker may run meanwhile: it
+    counts chunks as stored that are gone, and its next checkpoints would lack them.
 
     Raises:
         LogIncompleteError: The beginning of the log is gone: only a checkpoint has what it held.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 
 # Kafka's own default; what it takes if it does not say.
 SHORTEST_SESSION_SECONDS = 6.0
+AGAIN_SECONDS = 0.2
 SHORTEST_SESSION = "group.min.session.timeout.ms"
 
 
@@ -83,6 +85,31 @@ def running_workers(bootstrap: str, topics: Topics, timeout_seconds: float) -> l
             f"the group {group} at {bootstrap} cannot be described: {error.args[0].str()}"
         ) from error
     return sorted(one.group_instance_id or one.client_id for one in members)
+
+
+def refuse_if_workers_run(
+    bootstrap: str,
+    topics: Topics,
+    timeout_seconds: float,
+    refusal: type[LedgerMQError],
+    *,
+    patience_seconds: float = 0.0,
+) -> None:
+    """Raises a refusal if workers run: they take for stored what somebody else takes away.
+
+    Those that are counted may be waited for, as they may have been killed.
+
+    Raises:
+        LogUnreadableError: Kafka did not answer.
+    """
+    limit = time.monotonic() + patience_seconds
+    while workers := running_workers(bootstrap, topics, timeout_seconds):
+        if time.monotonic() >= limit:
+            raise refusal(
+                f"workers run at {bootstrap} ({', '.join(workers)}): stop all workers first. One "
+                "that was killed counts until its session times out, in a few seconds"
+            )
+        time.sleep(AGAIN_SECONDS)
 
 
 def session_timeout_seconds(bootstrap: str, wanted: float, timeout_seconds: float) -> float:

@@ -20,9 +20,11 @@ class LogIdentity:
     topic_id: str
 
 
-def log_identity(bootstrap: str, topic: str, timeout_seconds: float) -> LogIdentity:
+def log_identity(
+    bootstrap: str, topic: str, timeout_seconds: float, admin: AdminClient | None = None
+) -> LogIdentity:
     """LogUnreadableError: Kafka did not answer, or there is no such topic."""
-    admin = AdminClient(client_options(bootstrap, {"log_level": 0}))
+    admin = admin or AdminClient(client_options(bootstrap, {"log_level": 0}))
     try:
         cluster = admin.describe_cluster(request_timeout=timeout_seconds).result()
         described = admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_seconds)
