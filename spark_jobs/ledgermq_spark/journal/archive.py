@@ -21,7 +21,6 @@ from ledgermq.errors import LedgerMQError
 from ledgermq.wire.content.journaled import JournaledMessage
 from ledgermq_spark.journal.summary import Journal, Summary, counted
 from ledgermq_spark.log.durable_files import (
-    alone_in,
     file_digest,
     plain_name,
     settled,
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 PARTS: Final = ("messages", "state")
-UNFINISHED: Final = ".unfinished"
 TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
 
 
@@ -44,12 +42,6 @@ class JournalArchiveError(LedgerMQError):
     """The archive of a journal lacks what is asked of it, or is not what its manifest says."""
 
     code = "journal-archive"
-
-
-class JournalBusyError(LedgerMQError):
-    """Somebody else writes a backup of the same queue manager to the same directory."""
-
-    code = "journal-busy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,24 +175,13 @@ class Archive:
         Raises:
             JournalArchiveError: What was read back is not what was written, or there is a backup
                 of this number.
-            JournalBusyError: Somebody else writes a backup of the queue manager here.
         """
-        works = self.path / UNFINISHED / f"queue_manager={plain_name(journal.queue_manager)}"
-        works.mkdir(parents=True, exist_ok=True)
-        busy = (
-            f"somebody else writes a backup of {journal.queue_manager} to {self.path} at this "
-            "moment; wait until that is over"
-        )
-        with alone_in(works, JournalBusyError(busy)):
-            return self._write(journal, summary)
-
-    def _write(self, journal: Journal, summary: Summary) -> Archived:
         name = plain_name(journal.queue_manager)
         place = Path(f"queue_manager={name}") / f"backup={journal.through}"
         taken = self.path / "manifests" / f"{name}-{journal.through}.json"
         if taken.exists():
             raise JournalArchiveError(f"{taken} is there: this backup was made before")
-        work = self.path / UNFINISHED / place
+        work = self.path / ".unfinished" / place
         shutil.rmtree(work, ignore_errors=True)
         _write_messages(journal, work / "messages", summary.counts)
         state = journal.rebuilt.rows.where("part IN ('root', 'block')")
