@@ -99,7 +99,8 @@ def backup(
     if not reason:
         raise click.UsageError("say why you back the journal up: --reason TEXT")
     path = _directory(target, directory)
-    with target.connect() as connection:
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(target.connect())
         begins = connection.admin.queue_manager_status().journal_from
         if begins is None:
             raise JournalEmptyError(
@@ -107,6 +108,7 @@ def backup(
                 "has left it; `ledgermq manager alter --journaling` turns it on"
             )
         if not dry_run:
+            stack.enter_context(Archive(path).adding())
             # An entry of our own brings the log's time up to now, so that what has expired counts.
             connection.session().close()
         with _live(target, output, "backup", path, from_checkpoint=from_checkpoint) as found:
