@@ -74,23 +74,23 @@ class Archived:
             JournalArchiveError: One is missing, or is not as it was written.
         """
         found = []
+        name = self.manifest["queue_manager"]
+        manifest = self.archive.manifest(plain_name(name), self.through)
+        remedy = f"{REMEDY}, or take {manifest} away to do without its messages"
         for told in self.manifest["files"]:
             if told["part"] != part:
                 continue
             path, problem = self.archive.path / told["path"], None
             try:
                 if file_digest(path) != told["sha256"]:
-                    problem = f"is not as it was written; {REMEDY}"
+                    problem = f"is not as it was written; {remedy}"
             except FileNotFoundError:
-                problem = f"is missing; {REMEDY}"
+                problem = f"is missing; {remedy}"
             except OSError as error:
-                problem = unreadable(error, REMEDY)
+                problem = unreadable(error, remedy)
             if problem is not None:
-                name = self.manifest["queue_manager"]
-                manifest = self.archive.manifest(plain_name(name), self.through)
                 raise JournalArchiveError(
-                    f"backup {self.through} of {name} is not whole: {path} {problem}, or take "
-                    f"{manifest} away to do without its messages"
+                    f"backup {self.through} of {name} cannot be read: {path} {problem}"
                 )
             found.append(path)
         return found

@@ -48,6 +48,7 @@ def journal_of(
     queue_manager: str,
     *,
     archive: Path | None = None,
+    apart: bool = False,
     from_checkpoint: bool = False,
     topic_prefix: str = "ledgermq",
     spark: SparkSession | None = None,
@@ -59,7 +60,8 @@ def journal_of(
     Args:
         bootstrap: Address of the Kafka cluster.
         queue_manager: Its name.
-        archive: Where backups went to; looked into only if the beginning of the log was cut.
+        archive: Where backups went to, which must be of this log.
+        apart: Look there only if the beginning of the log was cut: nothing there is read beside it.
         from_checkpoint: Where the archive of such a log is lost, begin with the oldest checkpoint
             that is kept, and leave out what came in before it.
         topic_prefix: Of the installation's log topics.
@@ -77,7 +79,7 @@ def journal_of(
     tell = progress or (lambda *_: None)
     tell("locating", 0, 3)
     # Looked at first: none of these lies above the end that the log has then.
-    backups = [] if archive is None else Archive(archive).backups(queue_manager)
+    backups = [] if archive is None or apart else Archive(archive).backups(queue_manager)
     claim, log = locate(bootstrap, Topics(topic_prefix), queue_manager)
     spark = spark or spark_session()
     path = directory or Path(tempfile.mkdtemp(prefix="ledgermq-journal-"))
@@ -85,6 +87,8 @@ def journal_of(
     if log.start > 0:
         checkpoints = Topics(topic_prefix).checkpoints
         stored = read_checkpoints(bootstrap, checkpoints, claim.partition, queue_manager)
+        if archive is not None and apart:
+            backups = Archive(archive).backups(queue_manager)
         base = None if from_checkpoint else _base(claim, log, archive, backups)
         checkpoint = _oldest(stored, claim, log) if base is None else base.checkpoint()
     tell("folding", 1, 3)

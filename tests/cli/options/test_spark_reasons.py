@@ -1,5 +1,9 @@
 """Why Spark failed is said by the error that came first, without frames of Java."""
 
+import errno
+import os
+from pathlib import Path
+
 import pytest
 
 from ledgermq.cli.options.spark import SparkFailedError, quiet_spark
@@ -38,5 +42,21 @@ def test_the_reason_is_that_of_the_first_error(monkeypatch):
     with pytest.raises(SparkFailedError) as told, quiet_spark(1):
         raise FailedJobError
     reason, _, log = str(told.value).partition(". Its log is ")
-    assert reason == "Spark failed: No space left on device"
+    assert reason.startswith("Spark failed: No space left on device: make room where the command")
+    assert "\n" not in reason
     assert log.endswith(".log")
+
+
+def test_a_log_that_does_not_fit_does_not_hide_the_reason(monkeypatch):
+    """The disk of temporary files may be the one that is full."""
+
+    def full(*_given):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(session, "spark_session", lambda **_: Session())
+    monkeypatch.setattr(Path, "read_bytes", full)
+    with (
+        pytest.raises(SparkFailedError, match=r"make room .*\. Its log was not kept in"),
+        quiet_spark(1),
+    ):
+        raise FailedJobError

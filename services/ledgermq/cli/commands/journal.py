@@ -261,13 +261,14 @@ def _directory(target: Target, directory: Path | None) -> Path:
 
 @contextlib.contextmanager
 def _live(
-    target: Target, output: Output, title: str, archive: Path, *, from_checkpoint: bool = False
+    target: Target, output: Output, title: str, archive: Path, **choices: bool
 ) -> Iterator[Journal]:
+    """The journal of the log; `choices` are those of `journal_of`."""
     from ledgermq_spark.journal.journal import journal_of
 
     target.check_broker()
     with spark_job(target, output, title) as job:
-        yield journal_of(archive=archive, from_checkpoint=from_checkpoint, **job)
+        yield journal_of(archive=archive, **choices, **job)
 
 
 @contextlib.contextmanager
@@ -292,7 +293,7 @@ def _chosen(
             )
         yield lambda: chosen(archive.messages(target.queue_manager), choice)
         return
-    with _live(target, output, "journal", archive.path) as found:
+    with _live(target, output, "journal", archive.path, apart=source == "log") as found:
         archived = archive.backups(target.queue_manager) if source == "both" else []
         first = max([0, *(one.through for one in archived)])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import re
@@ -87,10 +88,9 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
         except Exception as error:
             if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
                 raise
-            kept = _keep(log)
-            text = f"Spark failed: {_reason(error)}. Its log is {kept}"
+            text = f"Spark failed: {_reason(error)}. {_kept(log)}"
             if session is None:
-                tail = kept.read_text(errors="replace").splitlines()[-TAIL_LINES:]
+                tail = log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
                 text = "\n".join([f"{text}; it ends with:", *tail])
             raise SparkFailedError(text) from error
 
@@ -193,6 +193,11 @@ def _reason(error: Exception) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
+    if os.strerror(errno.ENOSPC) in text:
+        return (
+            f"{os.strerror(errno.ENOSPC)}: make room where the command writes, or for scratch "
+            f"files in {tempfile.gettempdir()} (TMPDIR), and call it again"
+        )
     if "Traceback" not in text:
         return lines[0].rstrip(".")
     said = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)]
@@ -213,9 +218,13 @@ def _root(error: Exception) -> str | None:
     return said
 
 
-def _keep(log: Path) -> Path:
-    """Put the log where it outlives the command."""
+def _kept(log: Path) -> str:
+    """Put the log where it outlives the command, and say where."""
     descriptor, name = tempfile.mkstemp(prefix="ledgermq-spark-", suffix=".log")
-    with os.fdopen(descriptor, "wb") as handle:
-        handle.write(log.read_bytes())
-    return Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(log.read_bytes())
+    except OSError as error:
+        Path(name).unlink()
+        return f"Its log was not kept in {tempfile.gettempdir()}: {error.strerror}"
+    return f"Its log is {name}"
