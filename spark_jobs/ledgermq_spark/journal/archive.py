@@ -192,7 +192,7 @@ class Archive:
 
     @contextmanager
     def adding(self) -> Iterator[None]:
-        """Nobody else writes backups meanwhile; what a run that was killed left goes.
+        """Nobody else writes backups meanwhile; what is left of one that came to nothing goes.
 
         Raises:
             JournalBusyError: Somebody else does.
@@ -202,13 +202,20 @@ class Archive:
             f"somebody else writes backups to {self.path} at this moment; wait until that is over"
         )
         with alone_in(self.path, "backups", JournalBusyError(busy)):
-            for work in (self.path / UNFINISHED).glob("queue_manager=*/backup=*"):
-                place = work.relative_to(self.path / UNFINISHED)
-                name, number = (one.partition("=")[2] for one in place.parts)
-                for part in () if self.manifest(name, number).exists() else PARTS:
-                    shutil.rmtree(self.path / part / place, ignore_errors=True)
-            shutil.rmtree(self.path / UNFINISHED, ignore_errors=True)
-            yield
+            self._tidy()
+            try:
+                yield
+            finally:
+                self._tidy()
+
+    def _tidy(self) -> None:
+        """Takes away what was written of backups that have no manifest."""
+        for work in (self.path / UNFINISHED).glob("queue_manager=*/backup=*"):
+            place = work.relative_to(self.path / UNFINISHED)
+            name, number = (one.partition("=")[2] for one in place.parts)
+            for part in () if self.manifest(name, number).exists() else PARTS:
+                shutil.rmtree(self.path / part / place, ignore_errors=True)
+        shutil.rmtree(self.path / UNFINISHED, ignore_errors=True)
 
     def manifest(self, name: str, through: int | str) -> Path:
         """Where the manifest of a backup is, by the queue manager's plain name and its number."""
@@ -250,7 +257,6 @@ class Archive:
         found = Archived(archive=self, manifest=manifest)
         found.checkpoint()
         write_durably(taken, json.dumps(manifest, indent=2) + "\n")
-        shutil.rmtree(self.path / UNFINISHED, ignore_errors=True)
         return found
 
 

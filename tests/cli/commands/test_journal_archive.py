@@ -263,3 +263,5 @@ def test_what_a_killed_backup_left_goes_with_the_next_one(directory):
         assert len(list(Archive(directory).messages("QM1"))) == 4
         with pytest.raises(JournalBusyError, match="wait until"), Archive(directory).adding():
             pass
+        (directory / ".unfinished" / "queue_manager=QM1").mkdir(parents=True)
+    assert not (directory / ".unfinished").exists()
