@@ -261,14 +261,19 @@ def _directory(target: Target, directory: Path | None) -> Path:
 
 @contextlib.contextmanager
 def _live(
-    target: Target, output: Output, title: str, archive: Path, **choices: bool
+    target: Target,
+    output: Output,
+    title: str,
+    archive: Path,
+    *,
+    apart: bool = False,
+    from_checkpoint: bool = False,
 ) -> Iterator[Journal]:
-    """The journal of the log; `choices` are those of `journal_of`."""
     from ledgermq_spark.journal.journal import journal_of
 
     target.check_broker()
     with spark_job(target, output, title) as job:
-        yield journal_of(archive=archive, **choices, **job)
+        yield journal_of(archive=archive, apart=apart, from_checkpoint=from_checkpoint, **job)
 
 
 @contextlib.contextmanager
