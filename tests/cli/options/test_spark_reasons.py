@@ -2,11 +2,12 @@
 
 import errno
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from ledgermq.cli.options.spark import SparkFailedError, quiet_spark
+from ledgermq.cli.options.spark import SparkFailedError, quiet_spark, scratch_directory
 from ledgermq_spark.log import session
 
 
@@ -60,3 +61,17 @@ def test_a_log_that_does_not_fit_does_not_hide_the_reason(monkeypatch):
         quiet_spark(1),
     ):
         raise FailedJobError
+
+
+def test_scratch_files_of_a_killed_command_go_with_the_next_one(monkeypatch, tmp_path):
+    """Those of one that runs stay, and so does what is none of a command's."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    killed, other = tmp_path / "ledgermq-spark-killed", tmp_path / "ledgermq-spark-other"
+    other.mkdir()
+    with scratch_directory() as running:
+        killed.mkdir()
+        (killed / "lock").touch()
+        with scratch_directory():
+            assert not killed.exists()
+            assert running.exists()
+    assert list(tmp_path.iterdir()) == [other]
