@@ -20,6 +20,7 @@ from ledgermq_spark.archive.archived import frames_of
 from ledgermq_spark.archive.stretch import Stretch
 from ledgermq_spark.laws.law import Facts
 from ledgermq_spark.laws.stretches.carried import CARRIED, carried
+from ledgermq_spark.log.durable_files import settled, sync
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -92,9 +93,12 @@ def _carry(spark: SparkSession, stretch: Stretch, before: Stretch | None, store:
         made = Path(unfinished) / stretch.name
         for name, frame in carried(facts).items():
             frame.coalesce(1).write.parquet(str(made / name))
+            settled(made / name)
+            sync(made / name)
         try:
             made.rename(place)
         except OSError:
             # Of two who make the same, one is sooner.
             if not place.exists():
                 raise
+        sync(place.parent)

@@ -25,7 +25,7 @@ from ledgermq_spark.archive.archived import archived_facts
 from ledgermq_spark.archive.judged import judged_facts
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.stretch import Stretch
-from ledgermq_spark.log.durable_files import plain_name, settled, write_durably
+from ledgermq_spark.log.durable_files import plain_name, settled, sync, write_durably
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.tables.all_tables import TABLES
@@ -251,4 +251,6 @@ class _Tables:
             target.mkdir(exist_ok=True)
             for number, file in enumerate(settled(day)):
                 file.replace(target / f"{stretch.name}-{number}.parquet")
+            sync(target)
+        sync(place)
         shutil.rmtree(made)

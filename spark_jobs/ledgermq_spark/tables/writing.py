@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ledgermq.errors import LedgerMQError
-from ledgermq_spark.log.durable_files import alone_in
+from ledgermq_spark.log.durable_files import alone_in, settled, sync
 from ledgermq_spark.tables.all_tables import TABLES
 
 if TYPE_CHECKING:
@@ -47,10 +47,13 @@ def write_tables(facts: Facts, directory: Path) -> None:
 
 
 def put_in_place(made: Path, place: Path) -> None:
-    """Put a directory of rows where others may be, now that it is whole."""
+    """Put a directory of rows where others may be, now that it is whole, and on the disk."""
+    settled(made)
+    sync(made)
     shutil.rmtree(place, ignore_errors=True)
     place.parent.mkdir(parents=True, exist_ok=True)
     made.rename(place)
+    sync(place.parent)
 
 
 def check_whole(directory: Path) -> None:

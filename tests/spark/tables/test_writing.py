@@ -79,13 +79,15 @@ def test_tables_stay_as_they_are_until_all_of_them_are_written_anew(tmp_path):
             raise OSError("No space left on device")
         room.tables -= 1
         Path(path).mkdir(parents=True)
-        (Path(path) / "rows").write_text(room.text)
+        (Path(path) / "rows.parquet").write_text(room.text)
 
     writer = SimpleNamespace(mode=lambda _: writer, parquet=written)
     facts = SimpleNamespace(query=lambda _: SimpleNamespace(write=writer))
 
     def there():
-        return {one.read_text() for one in tmp_path.glob("*/rows")}, len(list(tmp_path.iterdir()))
+        return {one.read_text() for one in tmp_path.glob("*/rows.parquet")}, len(
+            list(tmp_path.iterdir())
+        )
 
     write_tables(facts, tmp_path)
     assert there() == ({"before"}, len(TABLES) + 1)
