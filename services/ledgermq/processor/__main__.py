@@ -8,11 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ledgermq.processor.checkpoints.loading import (
-    LogIncompleteError,
-    WorkersRunningError,
-    discard_checkpoints,
-)
+from ledgermq.processor.checkpoints.loading import LogIncompleteError, discard_checkpoints
 from ledgermq.processor.worker.logs import set_up_log
 from ledgermq.processor.worker.parent import die_with_parent
 from ledgermq.processor.worker.settings import WORKER_OPTIONS, SettingsError, WorkerSettings
@@ -85,7 +81,7 @@ def _discard(settings: WorkerSettings, named: list[str] | None) -> int:
     except (RegistryError, LogUnreadableError, *NOT_LET_IN) as error:
         logging.getLogger(__name__).critical("%s", error)
         return EXIT_UNREACHABLE
-    except (LogIncompleteError, WorkersRunningError) as error:
+    except LogIncompleteError as error:
         logging.getLogger(__name__).critical("%s", error)
         return EXIT_REFUSED
     return 0

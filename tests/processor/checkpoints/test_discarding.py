@@ -19,11 +19,8 @@ QM1 = Claim("QM1", 0, 1)
 
 @pytest.fixture
 def kafka(monkeypatch) -> SimpleNamespace:
-    """A log of QM1 that begins at `begins`; `written` is what was written, `fails` the answer.
-
-    `workers` are those that run, at each look.
-    """
-    kafka = SimpleNamespace(begins=0, written=[], fails=False, workers=[])
+    """A log of QM1 that begins at `begins`; `written` is what was written, `fails` the answer."""
+    kafka = SimpleNamespace(begins=0, written=[], fails=False)
 
     @contextmanager
     def reader(*_):
@@ -39,10 +36,6 @@ def kafka(monkeypatch) -> SimpleNamespace:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         kafka.written += records
 
-    def workers(*_):
-        return kafka.workers.pop(0) if kafka.workers else []
-
-    monkeypatch.setattr(loading, "running_workers", workers)
     monkeypatch.setattr(loading, "partition_reader", reader)
     monkeypatch.setattr(loading, "read_stored_records", stored)
     monkeypatch.setattr(loading, "checkpoint_producer", lambda *_: None)
@@ -70,23 +63,6 @@ def test_a_log_without_its_beginning_is_refused(kafka):
     kafka.begins = 5
     assert discard() == EXIT_REFUSED
     assert kafka.written == []
-
-
-def test_nothing_is_discarded_beside_a_worker_that_runs(kafka, monkeypatch):
-    """It would write no chunk again that it wrote before: no later checkpoint would be whole."""
-    monkeypatch.setattr(loading, "SESSIONS_END_SECONDS", 0.0)
-    kafka.workers = [["worker-1"]] * 2
-    with pytest.raises(loading.WorkersRunningError, match=r"\(worker-1\).* stop all workers"):
-        loading.discard_checkpoints("", Topics("ledgermq"), QM1)
-    assert discard() == EXIT_REFUSED
-    assert kafka.written == []
-
-
-def test_a_worker_that_has_ended_is_waited_for_until_its_session_is_over(kafka):
-    """As one that refused to start because of these checkpoints."""
-    kafka.workers = [["worker-1"]]
-    assert discard() == 0
-    assert kafka.written == [(b"QM1/manifest/3", None)]
 
 
 def test_a_name_that_is_not_in_the_registry_stops_it_for_all(kafka, capsys):

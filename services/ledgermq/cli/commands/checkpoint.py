@@ -21,8 +21,7 @@ def discard(target: Target, output: Output, yes: bool) -> None:
     """Discard all checkpoints of the queue manager, so that its worker starts from the log.
 
     Use it when a worker refuses to start because the checkpoints do not belong to this log. Stop
-    the workers first: it refuses while one runs. Nothing is lost: the next worker folds all
-    operations again.
+    the workers first. Nothing is lost: the next worker folds all operations again.
     """
     from ledgermq.processor.checkpoints.loading import discard_checkpoints
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,7 +29,6 @@ from ledgermq.processor.checkpoints.stored_records import (
     read_stored_records,
     write_all,
 )
-from ledgermq.processor.worker.membership import running_workers
 from ledgermq.protocol.administration import VersionOffered
 from ledgermq.protocol.limits import FIRST_VERSION
 from ledgermq.protocol.operations import Upgrade
@@ -51,20 +49,11 @@ from ledgermq.wire.topics.skipping import LookAhead
 
 log = logging.getLogger(__name__)
 
-# A worker that has ended counts until its session times out.
-SESSIONS_END_SECONDS = 15.0
-
 
 class CheckpointMismatchError(LedgerMQError):
     """A checkpoint was made from another log than the one that is here."""
 
     code = "checkpoint-mismatch"
-
-
-class WorkersRunningError(LedgerMQError):
-    """Workers run that would go on with what is to be taken away."""
-
-    code = "workers-running"
 
 
 class LogIncompleteError(LedgerMQError):
@@ -334,11 +323,9 @@ def discard_checkpoints(
 ) -> int:
     """Takes away every checkpoint of a queue manager, and all else there; how many there were.
 
-    The operator's declaration that the log is right as it is (H14). No worker may run meanwhile: it
-    would not write again what it wrote before, and no checkpoint of it would be whole.
+    The operator's declaration that the log is right as it is (H14). No worker may run meanwhile.
 
     Raises:
-        WorkersRunningError: One does.
         LogIncompleteError: The beginning of the log is gone: only a checkpoint has what it held.
         LogUnreadableError: Kafka did not answer, or did not take all of it.
     """
@@ -350,7 +337,6 @@ def discard_checkpoints(
                 "not at 0: without its checkpoints the state could not be folded again. Nothing "
                 "was discarded; restore the log, or the checkpoints that belong to it"
             )
-        _wait_for_workers_to_end(bootstrap, topics, claim, timeout_seconds)
         records = read_stored_records(reader, topics, claim)
     try:
         write_all(
@@ -365,18 +351,3 @@ def discard_checkpoints(
             f"{claim.queue_manager}: not all checkpoints were discarded: {error}; do it again"
         ) from error
     return len(records.manifests)
-
-
-def _wait_for_workers_to_end(
-    bootstrap: str, topics: Topics, claim: Claim, timeout_seconds: float
-) -> None:
-    """Raises WorkersRunningError if one is there for longer than an ended one counts."""
-    deadline = time.monotonic() + SESSIONS_END_SECONDS
-    while workers := running_workers(bootstrap, topics, timeout_seconds):
-        if time.monotonic() >= deadline:
-            raise WorkersRunningError(
-                f"{claim.queue_manager}: workers run at {bootstrap} ({', '.join(workers)}), and "
-                "without what they wrote before no checkpoint of theirs would be whole. Nothing "
-                "was discarded; stop all workers first, or `ledgermq up`"
-            )
-        time.sleep(0.5)
