@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import logging
 import os
 import sys
@@ -71,6 +72,14 @@ _CHECKOUT: Final = {
     "ledgermq_benchmarks": ("bench", "benchmarks"),
     "ledgermq_demo": ("demo", "examples/demo"),
 }
+# What to do where the system refuses.
+_REMEDIES: Final = {
+    errno.EACCES: "call the command as a user who may read and write there",
+    errno.EPERM: "call the command as a user who may read and write there",
+    errno.EROFS: "name a directory that can be written",
+    errno.ENOSPC: "make room there, and call the command again",
+    errno.EDQUOT: "make room there, and call the command again",
+}
 
 
 class _Commands(click.Group):
@@ -130,7 +139,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if not _is_explained(error):
             raise
-        _explain(getattr(error, "code", "error"), _told(str(error), error), given)
+        text = _of_the_system(error) if isinstance(error, OSError) else str(error)
+        _explain(getattr(error, "code", "error"), _told(text, error), given)
         return exit_code_of(error)
     return answer if isinstance(answer, int) else OK
 
@@ -140,6 +150,16 @@ def _is_explained(error: Exception) -> bool:
     if isinstance(error, (LedgerMQError, OSError)):
         return True
     return type(error).__name__ in ("TopicError", "RegistryError")
+
+
+def _of_the_system(error: OSError) -> str:
+    """Where the system refused what, and what to do."""
+    if error.strerror is None:
+        return str(error)
+    where = [str(one) for one in (error.filename, error.filename2) if one is not None]
+    remedy = _REMEDIES.get(error.errno or 0)
+    text = ": ".join([*where, error.strerror])
+    return f"{text}; {remedy}" if remedy else text
 
 
 def _told(text: str, error: Exception) -> str:

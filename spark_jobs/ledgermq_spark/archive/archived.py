@@ -148,6 +148,7 @@ def _position_by(stretches: Sequence[Stretch], moment: datetime) -> int:
             f"{text} lies after the end of the archive, which has the log up to {until}; "
             "`ledgermq archive update` adds what came since"
         )
+    stretch.check()
     after = next(
         offset
         for offsets, times_ms, *_ in stretch.records()

@@ -2,12 +2,14 @@
 
 What laws need to know of all that stood before a stretch (`laws.stretches`) is worked out once, of
 the stretch before it and what was carried into that, and kept beside the stretches. So any of them
-can be judged in one run, in any order.
+can be judged in one run, in any order. It lies below the digest chain at the stretch's end: where a
+stretch was made anew, and ends elsewhere, what was kept of the one before does not count.
 """
 
 from __future__ import annotations
 
-import shutil
+import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,6 +20,7 @@ from ledgermq_spark.archive.archived import frames_of
 from ledgermq_spark.archive.stretch import Stretch
 from ledgermq_spark.laws.law import Facts
 from ledgermq_spark.laws.stretches.carried import CARRIED, carried
+from ledgermq_spark.log.durable_files import settled, sync
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 ROWS_IN_MEMORY_MAX: Final = 150_000
 # The directory of a stretch, in the path of a file.
 STRETCH: Final = r"/(\d{19})/"
+CHAIN_DIGITS: Final = 16
 
 
 def judged_facts(
@@ -37,7 +41,7 @@ def judged_facts(
     after = dict(zip((one.name for one in stretches[1:]), stretches[:-1], strict=True))
     befores = [after[one.name] for one in chosen if one.name in after]
     for at, stretch in enumerate(stretches):
-        if befores and stretch.first <= befores[-1].first and not _place(stretch).exists():
+        if befores and stretch.first <= befores[-1].first and not _place(stretch, store).exists():
             _carry(spark, stretch, stretches[at - 1] if at else None, store)
     return _behind(spark, chosen, befores, store)
 
@@ -59,7 +63,7 @@ def _behind(
     behind = {one.name: names[one.last + 1] for one in befores}
     known = {}
     for name in CARRIED:
-        frame = spark.read.parquet(*(str(_place(one) / name) for one in befores))
+        frame = spark.read.parquet(*(str(_place(one, store) / name) for one in befores))
         frame = frame.withColumn("queue_manager", _named(here, behind))
         known[name] = keep(f"carried_{name}", frame) if is_short else frame
     return facts.behind(known)
@@ -70,15 +74,31 @@ def _named(column: Column, names: dict[str, str]) -> Column:
     return f.create_map(*pairs)[column]
 
 
-def _place(stretch: Stretch) -> Path:
-    """Where it is kept what laws need to know of everything up to the end of a stretch."""
-    return stretch.path.parent / "carried" / stretch.name
+def _place(stretch: Stretch, store: Store) -> Path:
+    """Where it is kept what laws need to know of everything up to the end of a stretch.
+
+    That is beside the stretches, and for whoever may only read there, for the time of the job.
+    """
+    home = stretch.path.parent
+    kept = home if os.access(home, os.W_OK) else store.path
+    return kept / "carried" / stretch.chain.hex()[:CHAIN_DIGITS] / stretch.name
 
 
 def _carry(spark: SparkSession, stretch: Stretch, before: Stretch | None, store: Store) -> None:
+    stretch.check()
     facts = _behind(spark, [stretch], [] if before is None else [before], store)
-    unfinished = _place(stretch).parent / f".{stretch.name}"
-    shutil.rmtree(unfinished, ignore_errors=True)
-    for name, frame in carried(facts).items():
-        frame.coalesce(1).write.parquet(str(unfinished / name))
-    unfinished.rename(_place(stretch))
+    place = _place(stretch, store)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=place.parent) as unfinished:
+        made = Path(unfinished) / stretch.name
+        for name, frame in carried(facts).items():
+            frame.coalesce(1).write.parquet(str(made / name))
+            settled(made / name)
+            sync(made / name)
+        try:
+            made.rename(place)
+        except OSError:
+            # Of two who make the same, one is sooner.
+            if not place.exists():
+                raise
+        sync(place.parent)

@@ -16,7 +16,13 @@ from typing import Any, Final
 
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.archive.stretch import REMEDY, ArchiveBrokenError, Stretch
-from ledgermq_spark.log.durable_files import alone_in, plain_name, sync, write_durably
+from ledgermq_spark.log.durable_files import (
+    alone_in,
+    plain_name,
+    sync,
+    unreadable,
+    write_durably,
+)
 
 UNFINISHED: Final = ".unfinished"
 PROVEN: Final = "proven.json"
@@ -53,8 +59,15 @@ class LogArchive:
         Raises:
             ArchiveBrokenError: A manifest cannot be read, or a stretch is missing.
         """
+        try:
+            there = list(self.home.iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            problem = unreadable(error, "take the archive from a copy")
+            raise ArchiveBrokenError(f"{self.home} {problem}") from error
         found: list[Stretch] = []
-        for path in sorted(one for one in self.home.glob("*") if one.name.isdigit()):
+        for path in sorted(one for one in there if one.name.isdigit()):
             stretch = Stretch.at(path)
             if stretch.queue_manager != self.queue_manager:
                 raise ArchiveBrokenError(
@@ -91,10 +104,10 @@ class LogArchive:
 
         Raises:
             ArchiveBusyError: Somebody else does.
+            DirectoryUnwritableError: Nothing can be written there.
         """
-        self.home.mkdir(parents=True, exist_ok=True)
         busy = f"somebody else adds to {self.home} at this moment; wait until that is over"
-        with alone_in(self.home, ArchiveBusyError(busy)):
+        with alone_in(self.home, "an archive", ArchiveBusyError(busy)):
             shutil.rmtree(self.home / UNFINISHED, ignore_errors=True)
             yield
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq.errors import LedgerMQError
-from ledgermq_spark.log.durable_files import file_digest
+from ledgermq_spark.log.durable_files import file_digest, unreadable
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, state_digest
 
 if TYPE_CHECKING:
@@ -89,12 +89,11 @@ class Stretch:
                 fold_seconds=float(manifest["fold_seconds"]),
                 files=dict(manifest["files"]),
             )
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            problem = "it is not as it was written"
-            if isinstance(error, OSError):
-                problem = error.strerror or str(error)
+        except OSError as error:
+            raise ArchiveBrokenError(f"{path / MANIFEST} {unreadable(error, REMEDY)}") from error
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ArchiveBrokenError(
-                f"{path / MANIFEST} cannot be read: {problem}; {REMEDY}"
+                f"{path / MANIFEST} cannot be read: it is not as it was written; {REMEDY}"
             ) from error
 
     @property
@@ -123,10 +122,13 @@ class Stretch:
         """Which file is missing, not as it was written, or not of the stretch, if one is."""
         for name, digest in self.files.items():
             path = self.path / name
-            if not path.is_file():
+            try:
+                if file_digest(path) != digest:
+                    return f"{path} is not as it was written"
+            except FileNotFoundError:
                 return f"{path} is missing"
-            if file_digest(path) != digest:
-                return f"{path} is not as it was written"
+            except OSError as error:
+                return f"{path} cannot be read: {error.strerror}"
         for path in self.path.rglob("*.parquet"):
             if str(path.relative_to(self.path)) not in self.files:
                 return f"{path} was not written with the others"

@@ -25,11 +25,17 @@ from ledgermq_spark.archive.archived import archived_facts
 from ledgermq_spark.archive.judged import judged_facts
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.stretch import Stretch
-from ledgermq_spark.log.durable_files import plain_name, settled, write_durably
+from ledgermq_spark.log.durable_files import plain_name, settled, sync, write_durably
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.tables.all_tables import TABLES
-from ledgermq_spark.tables.writing import NOTES, TablesOtherwiseError, writing_in
+from ledgermq_spark.tables.writing import (
+    NOTES,
+    UNFINISHED,
+    TablesOtherwiseError,
+    put_in_place,
+    writing_in,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +45,6 @@ if TYPE_CHECKING:
 ADDED_TO: Final = ("message_events", "operations", "outcomes")
 PARTITIONS: Final = ("queue_manager", "day")
 PARQUET, DELTA = "parquet", "delta"
-UNFINISHED: Final = ".unfinished"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +77,8 @@ def write_new(
         ArchiveBrokenError: The archive is not whole.
         DirectoryUnwritableError: Nothing can be written in the directory.
         TablesBusyError: Somebody else writes there.
-        TablesOtherwiseError: There are tables in another format, or written without an archive.
+        TablesOtherwiseError: There are tables in another format, or written without an archive, or
+            from another one.
     """
     tell = progress or (lambda *_: None)
     stretches = LogArchive(path, queue_manager).there()
@@ -80,6 +86,7 @@ def write_new(
     scratch = directory or Path(tempfile.mkdtemp(prefix="ledgermq-spark-"))
     with _growing_in(output, table_format):
         tables = _Tables(spark, output, queue_manager, table_format, scratch)
+        tables.check_written_from(path, stretches)
         reached = max(tables.through.values())
         mended = [name for name, through in tables.through.items() if through < reached]
         lacking = [one for one in stretches if tables.lacks(ADDED_TO, one.last)]
@@ -88,7 +95,7 @@ def write_new(
             tell(f"writing from position {stretch.first}", number, len(lacking) + 1)
             tables.add(stretches, stretch)
         tell("writing what lives on", len(lacking), len(lacking) + 1)
-        tables.replace(path, stretches[-1].last)
+        tables.replace(path, stretches[-1])
     return Written(stretches=sum(one.last > reached for one in stretches), mended=mended)
 
 
@@ -141,10 +148,28 @@ class _Tables:
         self._mine = f"queue_manager={plain_name(queue_manager)}"
         self._format = table_format
         self._scratch = scratch
-        self.through = {name: self._noted(name) for name in TABLES}
+        noted = {name: self._noted(name) for name in TABLES}
+        self.through = {name: through for name, (through, _) in noted.items()}
+        self._digests = {name: digest for name, (_, digest) in noted.items()}
         for name in self.lacks(list(TABLES), 0):
             # What is there is ours, and unfinished, from its first file on.
-            self._note(name, -1)
+            self._note(name, None)
+
+    def check_written_from(self, archive: Path, stretches: Sequence[Stretch]) -> None:
+        """See that what is written was written from this archive.
+
+        Raises:
+            TablesOtherwiseError: A table ends where no stretch does, or with another state.
+        """
+        ends = {one.last: one.digest for one in stretches}
+        for name, through in self.through.items():
+            digest = self._digests[name] or ends.get(through)
+            if through >= 0 and (digest is None or ends.get(through) != digest):
+                raise TablesOtherwiseError(
+                    f"{self._output / name} has {self._queue_manager} up to position {through} of "
+                    f"another archive than {archive}: go on with that one, choose another "
+                    f"directory, or remove {self._output} and all is written again"
+                )
 
     def lacks(self, names: Sequence[str], position: int) -> list[str]:
         """Which of some tables end before a position."""
@@ -157,13 +182,11 @@ class _Tables:
         for name in self.lacks(ADDED_TO, stretch.last):
             rows = facts.query(TABLES[name]).where(f.col("position") >= stretch.first)
             self._add(name, rows.withColumn("queue_manager", f.lit(self._queue_manager)), stretch)
-            self._note(name, stretch.last)
+            self._note(name, stretch)
 
-    def replace(self, archive: Path, last: int) -> None:
-        """Write anew what is told of things that live on, where it ends before the last position.
-
-        That is as the archive has it now.
-        """
+    def replace(self, archive: Path, end: Stretch) -> None:
+        """Write anew what is told of things that live on, where it ends before an archive's end."""
+        last = end.last
         lacking = self.lacks([name for name in TABLES if name not in ADDED_TO], last)
         if not lacking:
             return
@@ -177,24 +200,38 @@ class _Tables:
                 writer = rows.write.format(DELTA).mode("overwrite").option("replaceWhere", mine)
                 writer.partitionBy("queue_manager").save(str(self._output / name))
             else:
-                place = self._output / name / self._mine
-                rows.drop("queue_manager").write.mode("overwrite").parquet(str(place))
-            self._note(name, last)
+                made = self._output / UNFINISHED / name
+                rows.drop("queue_manager").write.mode("overwrite").parquet(str(made))
+                put_in_place(made, self._output / name / self._mine)
+            self._note(name, end)
 
     def _note_of(self, name: str) -> Path:
         notes = _notes(self._output / name, self._format)
         return notes / f"{plain_name(self._queue_manager)}.json"
 
-    def _noted(self, name: str) -> int:
+    def _noted(self, name: str) -> tuple[int, str | None]:
+        """Up to which position a table is written, -1: nothing; and the digest of the state there.
+
+        Notes of tables that are older do not have the digest.
+        """
         note, place = self._note_of(name), self._output / name
         rows = place / ("_delta_log" if self._format == DELTA else self._mine)
         if not note.exists() or not rows.exists():
-            return -1
-        return int(json.loads(note.read_text(encoding="utf-8"))["through"])
+            return -1, None
+        try:
+            told = json.loads(note.read_text(encoding="utf-8"))
+            return int(told["through"]), told.get("digest")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise TablesOtherwiseError(
+                f"{note} does not say any more how far the table is written: bring it back from a "
+                f"copy, or remove {place}, and the table is written again"
+            ) from error
 
-    def _note(self, name: str, through: int) -> None:
-        self.through[name] = through
-        write_durably(self._note_of(name), json.dumps({"through": through}) + "\n")
+    def _note(self, name: str, stretch: Stretch | None) -> None:
+        """Note that a table is written up to the end of a stretch; None: nothing of it is."""
+        self.through[name] = -1 if stretch is None else stretch.last
+        told = {"through": self.through[name], "digest": stretch and stretch.digest}
+        write_durably(self._note_of(name), json.dumps(told) + "\n")
 
     def _add(self, name: str, rows: DataFrame, stretch: Stretch) -> None:
         if self._format == DELTA:
@@ -214,4 +251,6 @@ class _Tables:
             target.mkdir(exist_ok=True)
             for number, file in enumerate(settled(day)):
                 file.replace(target / f"{stretch.name}-{number}.parquet")
+            sync(target)
+        sync(place)
         shutil.rmtree(made)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,10 +22,12 @@ from ledgermq.errors import LedgerMQError
 from ledgermq.wire.content.journaled import JournaledMessage
 from ledgermq_spark.journal.summary import Journal, Summary, counted
 from ledgermq_spark.log.durable_files import (
+    alone_in,
     file_digest,
     plain_name,
     settled,
     sync,
+    unreadable,
     write_durably,
 )
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, state_digest
@@ -36,12 +39,20 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 PARTS: Final = ("messages", "state")
 TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
+UNFINISHED: Final = ".unfinished"
+REMEDY: Final = "bring it back from a copy"
 
 
 class JournalArchiveError(LedgerMQError):
     """The archive of a journal lacks what is asked of it, or is not what its manifest says."""
 
     code = "journal-archive"
+
+
+class JournalBusyError(LedgerMQError):
+    """Somebody else writes backups to the directory at this moment."""
+
+    code = "journal-busy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,15 +74,23 @@ class Archived:
             JournalArchiveError: One is missing, or is not as it was written.
         """
         found = []
+        name = self.manifest["queue_manager"]
+        manifest = self.archive.manifest(plain_name(name), self.through)
+        remedy = f"{REMEDY}, or take {manifest} away to do without its messages"
         for told in self.manifest["files"]:
             if told["part"] != part:
                 continue
-            path = self.archive.path / told["path"]
-            if not path.is_file() or file_digest(path) != told["sha256"]:
-                problem = "is not as it was written" if path.is_file() else "is missing"
+            path, problem = self.archive.path / told["path"], None
+            try:
+                if file_digest(path) != told["sha256"]:
+                    problem = f"is not as it was written; {remedy}"
+            except FileNotFoundError:
+                problem = f"is missing; {remedy}"
+            except OSError as error:
+                problem = unreadable(error, remedy)
+            if problem is not None:
                 raise JournalArchiveError(
-                    f"{path} {problem}: backup {self.through} of "
-                    f"{self.manifest['queue_manager']} cannot be read"
+                    f"backup {self.through} of {name} cannot be read: {path} {problem}"
                 )
             found.append(path)
         return found
@@ -133,19 +152,27 @@ class Archive:
             JournalArchiveError: A manifest cannot be read.
         """
         found = []
-        name = plain_name(queue_manager)
-        for path in (self.path / "manifests").glob(f"{name}-*.json"):
-            if not path.stem.removeprefix(f"{name}-").isdigit():
-                continue  # of a queue manager whose name goes on with a hyphen
+        place = self.path / "manifests"
+        try:
+            there = list(place.iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise JournalArchiveError(f"{place} {unreadable(error, REMEDY)}") from error
+        for path in there:
+            name, _, number = path.stem.rpartition("-")
+            if path.suffix != ".json" or name != plain_name(queue_manager) or not number.isdigit():
+                continue
             try:
                 manifest = json.loads(path.read_text(encoding="utf-8"))
                 known = manifest["format"] == FORMAT
                 if known:
                     _check(path, manifest)
-            except (ValueError, KeyError, TypeError) as error:
+            except OSError as error:
+                raise JournalArchiveError(f"{path} {unreadable(error, REMEDY)}") from error
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise JournalArchiveError(
-                    f"{path} is no manifest of a backup ({error}): it was cut or changed; bring it "
-                    "back from a copy"
+                    f"{path} is no manifest of a backup ({error}): it was cut or changed; {REMEDY}"
                 ) from error
             if not known:
                 raise JournalArchiveError(
@@ -156,12 +183,6 @@ class Archive:
                 found.append(Archived(archive=self, manifest=manifest))
         return sorted(found, key=lambda one: one.through)
 
-    def newest(self, queue_manager: str, lowest: int, highest: int) -> Archived | None:
-        """The newest backup through a position between two, both included."""
-        backups = self.backups(queue_manager)
-        fitting = [one for one in backups if lowest <= one.through <= highest]
-        return fitting[-1] if fitting else None
-
     def messages(self, queue_manager: str) -> Iterator[JournaledMessage]:
         """All messages that were ever archived here, each once, as they came in."""
         told = 0
@@ -169,8 +190,41 @@ class Archive:
             yield from one.messages(told)
             told = one.through
 
+    @contextmanager
+    def adding(self) -> Iterator[None]:
+        """Nobody else writes backups meanwhile; what is left of one that came to nothing goes.
+
+        Raises:
+            JournalBusyError: Somebody else does.
+            DirectoryUnwritableError: Nothing can be written there.
+        """
+        busy = (
+            f"somebody else writes backups to {self.path} at this moment; wait until that is over"
+        )
+        with alone_in(self.path, "backups", JournalBusyError(busy)):
+            self._tidy()
+            try:
+                yield
+            finally:
+                self._tidy()
+
+    def _tidy(self) -> None:
+        """Takes away what was written of backups that have no manifest."""
+        for work in (self.path / UNFINISHED).glob("queue_manager=*/backup=*"):
+            place = work.relative_to(self.path / UNFINISHED)
+            name, number = (one.partition("=")[2] for one in place.parts)
+            for part in () if self.manifest(name, number).exists() else PARTS:
+                shutil.rmtree(self.path / part / place, ignore_errors=True)
+        shutil.rmtree(self.path / UNFINISHED, ignore_errors=True)
+
+    def manifest(self, name: str, through: int | str) -> Path:
+        """Where the manifest of a backup is, by the queue manager's plain name and its number."""
+        return self.path / "manifests" / f"{name}-{through}.json"
+
     def write(self, journal: Journal, summary: Summary) -> Archived:
         """Writes a backup of the whole journal, reads it back and counts it; `summary` is its.
+
+        Nobody else may write one meanwhile (`adding`).
 
         Raises:
             JournalArchiveError: What was read back is not what was written, or there is a backup
@@ -178,10 +232,10 @@ class Archive:
         """
         name = plain_name(journal.queue_manager)
         place = Path(f"queue_manager={name}") / f"backup={journal.through}"
-        taken = self.path / "manifests" / f"{name}-{journal.through}.json"
+        taken = self.manifest(name, journal.through)
         if taken.exists():
             raise JournalArchiveError(f"{taken} is there: this backup was made before")
-        work = self.path / ".unfinished" / place
+        work = self.path / UNFINISHED / place
         shutil.rmtree(work, ignore_errors=True)
         _write_messages(journal, work / "messages", summary.counts)
         state = journal.rebuilt.rows.where("part IN ('root', 'block')")
@@ -199,7 +253,6 @@ class Archive:
             ]
             for directory in (target, *target.parents[:3]):
                 sync(directory)
-        shutil.rmtree(work, ignore_errors=True)
         manifest = {**_told(journal, summary), "files": files}
         found = Archived(archive=self, manifest=manifest)
         found.checkpoint()

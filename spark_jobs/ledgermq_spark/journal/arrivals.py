@@ -53,7 +53,7 @@ def moves_told(
     checkpoint: Checkpoint | None,
     directory: Path,
 ) -> Rebuilt:
-    """Fold a log to its end, from a checkpoint on, so that it tells of each move.
+    """Fold a log to its end, from a checkpoint on, so that it tells each move and the digest chain.
 
     Raises:
         FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
@@ -65,7 +65,7 @@ def moves_told(
         log,
         log.end - 1,
         checkpoint=checkpoint,
-        tells=("move",),
+        tells=("move", "links"),
         directory=directory,
     )
     if rebuilt.stopped is not None:

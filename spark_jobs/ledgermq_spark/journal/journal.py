@@ -8,6 +8,7 @@ cut, the state to begin with, and what came in before it, are taken from the las
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,13 +24,22 @@ from ledgermq_spark.journal.summary import JOURNAL_COLUMNS, Journal
 from ledgermq_spark.log.positions import PartitionRange
 from ledgermq_spark.log.read_log import read_raw
 from ledgermq_spark.log.session import spark_session
-from ledgermq_spark.rebuild.checkpoints import Checkpoint, CheckpointBrokenError, read_checkpoints
+from ledgermq_spark.rebuild.checkpoints import (
+    Checkpoint,
+    CheckpointBrokenError,
+    Checkpoints,
+    read_checkpoints,
+)
 from ledgermq_spark.rebuild.rebuild import Progress, Rebuilt, locate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+OTHER_LOG: Final = (
+    "these are backups of another log of that name, or the log was cut or altered since; name the "
+    "directory of this log's backups, or a new one"
+)
 LIFETIME_MS_DEFAULT: Final = 7 * 24 * 3600 * 1000
 
 
@@ -38,6 +48,7 @@ def journal_of(
     queue_manager: str,
     *,
     archive: Path | None = None,
+    apart: bool = False,
     from_checkpoint: bool = False,
     topic_prefix: str = "ledgermq",
     spark: SparkSession | None = None,
@@ -49,7 +60,8 @@ def journal_of(
     Args:
         bootstrap: Address of the Kafka cluster.
         queue_manager: Its name.
-        archive: Where backups went to; looked into only if the beginning of the log was cut.
+        archive: Where backups went to, which must be of this log.
+        apart: Look there only if the beginning of the log was cut: nothing there is read beside it.
         from_checkpoint: Where the archive of such a log is lost, begin with the oldest checkpoint
             that is kept, and leave out what came in before it.
         topic_prefix: Of the installation's log topics.
@@ -60,45 +72,86 @@ def journal_of(
     Raises:
         QueueManagerUnknownError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
-        JournalArchiveError: The log begins late, and the archive does not have what stood before.
+        JournalArchiveError: The log begins late, and the archive does not have what stood before;
+            or the archive is of another log of that name.
         FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
     """
     tell = progress or (lambda *_: None)
     tell("locating", 0, 3)
+    # Looked at first: none of these lies above the end that the log has then.
+    backups = [] if archive is None or apart else Archive(archive).backups(queue_manager)
     claim, log = locate(bootstrap, Topics(topic_prefix), queue_manager)
     spark = spark or spark_session()
     path = directory or Path(tempfile.mkdtemp(prefix="ledgermq-journal-"))
-    base = _base(claim, log, archive) if not from_checkpoint or log.start == 0 else None
-    checkpoint = None if base is None else base.checkpoint()
-    if base is None and log.start > 0:
-        checkpoint = _oldest(bootstrap, Topics(topic_prefix), claim, log)
+    base = checkpoint = stored = None
+    if log.start > 0:
+        checkpoints = Topics(topic_prefix).checkpoints
+        stored = read_checkpoints(bootstrap, checkpoints, claim.partition, queue_manager)
+        if archive is not None and apart:
+            backups = Archive(archive).backups(queue_manager)
+        base = None if from_checkpoint else _base(claim, log, archive, backups)
+        checkpoint = _oldest(stored, claim, log) if base is None else base.checkpoint()
     tell("folding", 1, 3)
     rebuilt = moves_told(spark, bootstrap, claim, log, checkpoint, path)
+    _check_same_log(spark, rebuilt, backups, stored if base else None)
     tell("reading", 2, 3)
     begins = 0 if base is not None or checkpoint is None else checkpoint.position + 1
     return _journal(spark, bootstrap, log, rebuilt, base, begins)
 
 
-def _base(claim: Claim, log: PartitionRange, archive: Path | None) -> Archived | None:
-    """The backup whose state the fold begins with; None: the log is whole."""
-    if log.start == 0:
-        return None
-    found = None
-    if archive is not None:
-        found = Archive(archive).newest(claim.queue_manager, log.start, log.end)
-    if found is None:
+def _base(
+    claim: Claim, log: PartitionRange, archive: Path | None, backups: Sequence[Archived]
+) -> Archived:
+    """The backup whose state the fold begins with: the newest that the log goes on from."""
+    fitting = [one for one in backups if log.start <= one.through <= log.end]
+    if not fitting:
         where = "no archive was named" if archive is None else f"{archive} has no backup of it"
         raise JournalArchiveError(
             f"the log of {claim.queue_manager} begins at position {log.start}, so what its journal "
             f"has rests on the last backup, and {where}: name the directory that the last backup "
             "was written to; or, if that is lost, back up --from-checkpoint"
         )
-    return found
+    return fitting[-1]
 
 
-def _oldest(bootstrap: str, topics: Topics, claim: Claim, log: PartitionRange) -> Checkpoint:
+def _check_same_log(
+    spark: SparkSession,
+    rebuilt: Rebuilt,
+    backups: Sequence[Archived],
+    stored: Checkpoints | None,
+) -> None:
+    """Backups are of the log that was folded, as far as that tells their digest chain.
+
+    `stored`: checkpoints, which must be of it, too, where the fold began with a backup.
+
+    Raises:
+        JournalArchiveError: One is not.
+    """
+    chains = {one.through - 1: bytes.fromhex(one.manifest["chain"]) for one in backups}
+    name = rebuilt.queue_manager
+    if chains and max(chains) > rebuilt.position:
+        raise JournalArchiveError(
+            f"{backups[-1].archive.path} has a backup of {name} up to position {max(chains)}, and "
+            f"its log ends at {rebuilt.position}: {OTHER_LOG}"
+        )
+    if stored is not None:
+        chains = {at: one["chain"] for at, one in stored.manifests.items()} | chains
+    if not chains:
+        return
+    wanted = spark.createDataFrame([(at,) for at in chains], "at long")
+    is_here = "at >= position AND at < position + octet_length(payload) div 32"
+    link = "substring(payload, cast((at - position) * 32 + 1 AS int), 32) AS link"
+    rows = rebuilt.links().join(wanted, f.expr(is_here)).selectExpr("at", link).collect()
+    differing = [at for at, link in rows if bytes(link) != chains[at]]
+    if differing:
+        raise JournalArchiveError(
+            f"the digest chain of {name} at position {min(differing)} is not the one that was "
+            f"noted there when it was backed up to {backups[-1].archive.path}: {OTHER_LOG}"
+        )
+
+
+def _oldest(stored: Checkpoints, claim: Claim, log: PartitionRange) -> Checkpoint:
     """The oldest whole checkpoint that the log goes on from."""
-    stored = read_checkpoints(bootstrap, topics.checkpoints, claim.partition, claim.queue_manager)
     for position in sorted(stored.manifests):
         if log.start - 1 <= position < log.end:
             try:

@@ -5,13 +5,22 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from ledgermq.errors import LedgerMQError
+
 LOCK: Final = ".lock"
+
+
+class DirectoryUnwritableError(LedgerMQError):
+    """Nothing can be written in the directory."""
+
+    code = "directory-unwritable"
 
 
 def plain_name(queue_manager: str) -> str:
@@ -25,15 +34,41 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
+def unreadable(error: OSError, otherwise: str) -> str:
+    """Why a file cannot be read, and what to do: `otherwise`, unless rights are missing."""
+    remedy = otherwise
+    if isinstance(error, PermissionError):
+        remedy = "call the command as a user who may read it"
+    return f"cannot be read: {error.strerror or error}; {remedy}"
+
+
 @contextmanager
-def alone_in(directory: Path, busy: Exception) -> Iterator[None]:
-    """Nobody else is in a directory meanwhile; raises what it is given where somebody is."""
-    with (directory / LOCK).open("w") as lock:
+def alone_in(directory: Path, what: str, busy: Exception) -> Iterator[None]:
+    """Make a directory if need be; nobody else writes in it meanwhile.
+
+    Raises:
+        DirectoryUnwritableError: Nothing can be written there; the text says `what` was to be.
+        Exception: `busy`, where somebody else does.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=directory):
+            pass
+        # To lock a file that somebody else made, it is enough to read it.
+        lock = os.open(directory / LOCK, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise DirectoryUnwritableError(
+            f"{what} cannot be written in {directory}: {error.strerror}; choose a directory that "
+            "can be made and written"
+        ) from error
+    try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise busy from None
         yield
+    finally:
+        os.close(lock)
 
 
 def settled(directory: Path) -> list[Path]:
@@ -52,10 +87,15 @@ def write_durably(path: Path, text: str) -> None:
     """Write a text file whole, or leave what was there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".part")
-    with unfinished.open("w", encoding="utf-8") as handle:
-        handle.write(text)
-        handle.flush()
-        os.fsync(handle.fileno())
+    try:
+        with unfinished.open("w", encoding="utf-8") as handle:
+            handle.write(text)
+            handle.flush()
+            os.fsync(handle.fileno())
+    except OSError as error:
+        # A full disk is told without the file that did not fit.
+        error.filename = error.filename or str(path)
+        raise
     unfinished.replace(path)
     sync(path.parent)
 

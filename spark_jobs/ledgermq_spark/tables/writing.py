@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ledgermq.errors import LedgerMQError
-from ledgermq_spark.log.durable_files import alone_in
+from ledgermq_spark.log.durable_files import alone_in, settled, sync
 from ledgermq_spark.tables.all_tables import TABLES
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # Below a table that grows with an archive: how far each queue manager's is written, by format.
 # Spark leaves out what begins with an underscore.
 NOTES: Final = "_written-"
+UNFINISHED: Final = ".unfinished"
 
 
 class TablesOtherwiseError(LedgerMQError):
@@ -32,20 +33,27 @@ class TablesBusyError(LedgerMQError):
     code = "tables-busy"
 
 
-class DirectoryUnwritableError(LedgerMQError):
-    """Nothing can be written in the directory."""
-
-    code = "directory-unwritable"
-
-
 def write_tables(facts: Facts, directory: Path) -> None:
-    """Write all tables, each below its name, in place of those there.
+    """Write all tables, each below its name, in place of those there, which stay if it fails.
 
     Raises what `writing_whole_in` raises.
     """
+    made = directory / UNFINISHED
     with writing_whole_in(directory):
         for name, text in TABLES.items():
-            facts.query(text).write.mode("overwrite").parquet(str(directory / name))
+            facts.query(text).write.mode("overwrite").parquet(str(made / name))
+        for name in TABLES:
+            put_in_place(made / name, directory / name)
+
+
+def put_in_place(made: Path, place: Path) -> None:
+    """Put a directory of rows where others may be, now that it is whole, and on the disk."""
+    settled(made)
+    sync(made)
+    shutil.rmtree(place, ignore_errors=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    made.rename(place)
+    sync(place.parent)
 
 
 def check_whole(directory: Path) -> None:
@@ -74,16 +82,10 @@ def writing_whole_in(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def writing_in(directory: Path) -> Iterator[None]:
-    """As `writing_whole_in`, whatever tables there are."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=directory):
-            pass
-    except OSError as error:
-        raise DirectoryUnwritableError(
-            f"tables cannot be written in {directory}: {error.strerror}; choose a directory that "
-            "can be made and written"
-        ) from error
+    """As `writing_whole_in`, whatever tables there are; what is left unfinished goes."""
     busy = f"somebody else writes tables in {directory} at this moment; wait until that is over"
-    with alone_in(directory, TablesBusyError(busy)):
-        yield
+    with alone_in(directory, "tables", TablesBusyError(busy)):
+        try:
+            yield
+        finally:
+            shutil.rmtree(directory / UNFINISHED, ignore_errors=True)

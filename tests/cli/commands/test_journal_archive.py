@@ -13,7 +13,7 @@ import pytest
 from ledgermq.wire.content.content import Content, encode_content
 from ledgermq.wire.content.message_header import make_header
 from ledgermq.wire.framing.codec import encode_record
-from ledgermq_spark.journal.archive import Archive, JournalArchiveError
+from ledgermq_spark.journal.archive import Archive, JournalArchiveError, JournalBusyError
 from ledgermq_spark.journal.arrivals import HEADER
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -225,3 +225,43 @@ def test_what_another_queue_manager_lost_harms_no_archive_beside_it(directory, l
     whole = listed()
     (directory / "manifests" / "QM1-2-5.json").write_text("{", encoding="utf-8")
     assert listed() == whole
+
+
+@pytest.mark.parametrize("text", [None, "[" * 100_000, b"\xff"], ids=["directory", "deep", "bytes"])
+def test_a_manifest_that_cannot_be_read_is_told_in_a_sentence(directory, plain, text):
+    """Whatever stands in its place, also a directory."""
+    manifest = directory / "manifests" / "QM1-5.json"
+    manifest.unlink()
+    if text is None:
+        manifest.mkdir()
+    else:
+        manifest.write_bytes(text if isinstance(text, bytes) else text.encode())
+    answer = plain("journal", "list", "--from", "archive", "--directory", directory, "--json")
+    assert (answer.code, answer.error["code"], answer.documents) == (1, "journal-archive", [])
+    assert str(manifest) in answer.error["message"]
+    assert "bring it back from a copy" in answer.error["message"]
+
+
+def test_manifests_that_cannot_be_looked_at_are_not_taken_for_none(directory, plain):
+    """As those of a user who may not read them: no journal is empty for that."""
+    (directory / "manifests").rename(directory / "elsewhere")
+    (directory / "manifests").write_text("in its place")
+    answer = plain("journal", "list", "--from", "archive", "--directory", directory, "--json")
+    assert (answer.code, answer.error["code"], answer.documents) == (1, "journal-archive", [])
+
+
+def test_what_a_killed_backup_left_goes_with_the_next_one(directory):
+    """Its files, wherever they are; what has a manifest stays, also if it was not tidied up."""
+    for number in (5, 20):
+        (directory / ".unfinished" / "queue_manager=QM1" / f"backup={number}").mkdir(parents=True)
+    moved = directory / "messages" / "queue_manager=QM1" / "backup=20" / "0.parquet"
+    moved.parent.mkdir()
+    moved.write_bytes(b"x")
+    with Archive(directory).adding():
+        assert not moved.parent.exists()
+        assert not (directory / ".unfinished").exists()
+        assert len(list(Archive(directory).messages("QM1"))) == 4
+        with pytest.raises(JournalBusyError, match="wait until"), Archive(directory).adding():
+            pass
+        (directory / ".unfinished" / "queue_manager=QM1").mkdir(parents=True)
+    assert not (directory / ".unfinished").exists()

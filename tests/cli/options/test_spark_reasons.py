@@ -1,8 +1,13 @@
 """Why Spark failed is said by the error that came first, without frames of Java."""
 
+import errno
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
 
-from ledgermq.cli.options.spark import SparkFailedError, quiet_spark
+from ledgermq.cli.options.spark import SparkFailedError, quiet_spark, scratch_directory
 from ledgermq_spark.log import session
 
 
@@ -38,5 +43,35 @@ def test_the_reason_is_that_of_the_first_error(monkeypatch):
     with pytest.raises(SparkFailedError) as told, quiet_spark(1):
         raise FailedJobError
     reason, _, log = str(told.value).partition(". Its log is ")
-    assert reason == "Spark failed: No space left on device"
+    assert reason.startswith("Spark failed: No space left on device: make room where the command")
+    assert "\n" not in reason
     assert log.endswith(".log")
+
+
+def test_a_log_that_does_not_fit_does_not_hide_the_reason(monkeypatch):
+    """The disk of temporary files may be the one that is full."""
+
+    def full(*_given):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(session, "spark_session", lambda **_: Session())
+    monkeypatch.setattr(Path, "read_bytes", full)
+    with (
+        pytest.raises(SparkFailedError, match=r"make room .*\. Its log was not kept in"),
+        quiet_spark(1),
+    ):
+        raise FailedJobError
+
+
+def test_scratch_files_of_a_killed_command_go_with_the_next_one(monkeypatch, tmp_path):
+    """Those of one that runs stay, and so does what is none of a command's."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    killed, other = tmp_path / "ledgermq-spark-killed", tmp_path / "ledgermq-spark-other"
+    other.mkdir()
+    with scratch_directory() as running:
+        killed.mkdir()
+        (killed / "lock").touch()
+        with scratch_directory():
+            assert not killed.exists()
+            assert running.exists()
+    assert list(tmp_path.iterdir()) == [other]

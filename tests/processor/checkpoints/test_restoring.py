@@ -1,8 +1,19 @@
 """What checkpoints are worth beside the digests of a rebuild, without a broker."""
 
+import hashlib
+from contextlib import contextmanager
+from types import SimpleNamespace
+
 import pytest
 
-from ledgermq.processor.checkpoints.restoring import FoundCheckpoint, judge
+from ledgermq.processor.checkpoints import restoring
+from ledgermq.processor.checkpoints.contents import MANIFEST
+from ledgermq.processor.checkpoints.digests import chunk_digest
+from ledgermq.processor.checkpoints.restoring import FoundCheckpoint, find_checkpoints, judge
+from ledgermq.processor.checkpoints.stored_records import StoredRecords
+from ledgermq.wire.framing.codec import encode_record
+from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.registry import Claim
 
 CHAIN = bytes(32)
 REBUILT = {7: ("a" * 64, CHAIN)}
@@ -28,3 +39,37 @@ def test_a_checkpoint_is_taken_away_only_if_it_is_known_to_be_of_no_use(
     assert (found.verdict, found.is_retired) == (verdict, retired)
     assert found.why.startswith(why)
     assert bool(found.why) == bool(why)
+
+
+def test_a_whole_checkpoint_that_makes_no_state_is_of_no_use(monkeypatch):
+    """A restore would begin with it, and never come to an end."""
+    root = encode_record("ledgermq.question.Heartbeat", {"connection": bytes(16)})
+    digest = chunk_digest(root)
+    manifest = {
+        "queue_manager": "QM1",
+        "position": 7,
+        "append_time_ms": 0,
+        "version": 1,
+        "cluster_id": "",
+        "topic_id": "",
+        "chain": CHAIN,
+        "record_digest": b"",
+        "lane_ends": [],
+        "chunks": [{"kind": "root", "digest": digest, "queue": "", "block": -1}],
+        "digest": hashlib.sha256(bytes.fromhex(digest)).hexdigest(),
+        "worker": "w",
+    }
+    stored = StoredRecords("QM1")
+    stored.take(b"QM1/manifest/7", encode_record(MANIFEST, manifest))
+    stored.take(f"QM1/chunk/{digest}".encode(), root)
+
+    @contextmanager
+    def reader(*_):
+        yield SimpleNamespace(ends=lambda *_: (0, 9))
+
+    here = SimpleNamespace(difference=lambda _: "", lost_outcomes=lambda _: None, identity=None)
+    monkeypatch.setattr(restoring, "partition_reader", reader)
+    monkeypatch.setattr(restoring, "log_of", lambda *_: here)
+    monkeypatch.setattr(restoring, "read_stored_records", lambda *_: stored)
+    (found,) = find_checkpoints("", Topics("ledgermq"), Claim("QM1", 0, 1))
+    assert (found.position, found.problem) == (7, "its chunks do not make a state")

@@ -1,6 +1,7 @@
 """Tests of the journal that is derived from a log on a real broker, and of its archive."""
 
 import json
+import shutil
 import uuid
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -151,6 +152,7 @@ def test_a_backup_archives_all_and_keeps_what_has_not_expired(log, journal):
         archived[-1].put_position,
     )
     check_choices(archived)
+    check_other_logs(log)
     check_cut(log, summary, archived)
 
 
@@ -167,6 +169,21 @@ def check_choices(archived):
     assert taken(since=archived[-1].enqueued_at) == [0]
     assert taken(until=archived[0].enqueued_at) == []
     assert taken(since=datetime(2100, 1, 1, tzinfo=UTC)) == []
+
+
+def check_other_logs(log):
+    """Backups of another log of that name are told by their digest chain, or by where they end."""
+    (written,) = log.archive.backups("QM1")
+    for changes in ({"chain": bytes(32).hex()}, {"through": written.through + 100}):
+        manifest = written.manifest | changes
+        path = log.archive.path / "other" / "manifests" / f"QM1-{manifest['through']}.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(manifest))
+        with pytest.raises(JournalArchiveError, match="backups of another log of that name"):
+            log.journal(archive=log.archive.path / "other")
+        assert bodies(told(log.journal(archive=path.parents[1], apart=True).rows)) == JOURNALED
+        shutil.rmtree(log.archive.path / "other")
+    assert log.journal(archive=log.archive.path).through == written.through
 
 
 def check_cut(log, summary, archived):
@@ -218,7 +235,6 @@ def check_damage(archive):
     with pytest.raises(JournalArchiveError, match="is missing"):
         list(archive.messages("QM1"))
     path.write_bytes(whole)
-    assert archive.newest("QM1", 0, first.through - 1) is None
     manifest = archive.path / "manifests" / f"QM1-{first.through}.json"
     manifest.write_text("{}")
     with pytest.raises(JournalArchiveError, match="is no manifest"):

@@ -60,10 +60,14 @@ def update(target: Target, output: Output, directory: Path, at: object, every: i
 
     The first update makes the archive, from the beginning of the log. Each record is added once.
     """
+    from ledgermq_spark.archive.log_archive import LogArchive
     from ledgermq_spark.archive.updating import OPERATIONS_PER_STRETCH, update_archive
 
     target.check_broker()
     position = position_at(target, at)
+    # What is in the way is told before Spark starts.
+    with LogArchive(directory, target.queue_manager).adding():
+        pass
     size = every or OPERATIONS_PER_STRETCH
     with spark_job(target, output, "archive") as job:
         added = update_archive(path=directory, at=position, operations_per_stretch=size, **job)

@@ -99,7 +99,8 @@ def backup(
     if not reason:
         raise click.UsageError("say why you back the journal up: --reason TEXT")
     path = _directory(target, directory)
-    with target.connect() as connection:
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(target.connect())
         begins = connection.admin.queue_manager_status().journal_from
         if begins is None:
             raise JournalEmptyError(
@@ -107,6 +108,7 @@ def backup(
                 "has left it; `ledgermq manager alter --journaling` turns it on"
             )
         if not dry_run:
+            stack.enter_context(Archive(path).adding())
             # An entry of our own brings the log's time up to now, so that what has expired counts.
             connection.session().close()
         with _live(target, output, "backup", path, from_checkpoint=from_checkpoint) as found:
@@ -259,13 +261,19 @@ def _directory(target: Target, directory: Path | None) -> Path:
 
 @contextlib.contextmanager
 def _live(
-    target: Target, output: Output, title: str, archive: Path, *, from_checkpoint: bool = False
+    target: Target,
+    output: Output,
+    title: str,
+    archive: Path,
+    *,
+    apart: bool = False,
+    from_checkpoint: bool = False,
 ) -> Iterator[Journal]:
     from ledgermq_spark.journal.journal import journal_of
 
     target.check_broker()
     with spark_job(target, output, title) as job:
-        yield journal_of(archive=archive, from_checkpoint=from_checkpoint, **job)
+        yield journal_of(archive=archive, apart=apart, from_checkpoint=from_checkpoint, **job)
 
 
 @contextlib.contextmanager
@@ -290,7 +298,7 @@ def _chosen(
             )
         yield lambda: chosen(archive.messages(target.queue_manager), choice)
         return
-    with _live(target, output, "journal", archive.path) as found:
+    with _live(target, output, "journal", archive.path, apart=source == "log") as found:
         archived = archive.backups(target.queue_manager) if source == "both" else []
         first = max([0, *(one.through for one in archived)])
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import logging
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 Stages = Callable[[str, int, int], None]
 
+SCRATCH, LOCK = "ledgermq-spark-", "lock"
 TAIL_LINES = 15
 # They write what went wrong on standard error, with all of Java's frames; our errors say it.
 TALKATIVE = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -69,16 +73,16 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
     brief = operations <= BRIEF_OPERATIONS_MAX
     # A program that has a session of its own keeps it.
     borrowed = SparkSession.getActiveSession() is not None
-    with tempfile.TemporaryDirectory(prefix="ledgermq-spark-") as scratch:
-        log = Path(scratch) / "spark.log"
+    with scratch_directory() as scratch:
+        log = scratch / "spark.log"
         session: SparkSession | None = None
         try:
             with _output_to(log):
                 session = spark_session(
-                    directory=Path(scratch) / "work", log_level="ERROR", brief=brief, delta=delta
+                    directory=scratch / "work", log_level="ERROR", brief=brief, delta=delta
                 )
             try:
-                yield Engine(session=session, directory=Path(scratch) / "results")
+                yield Engine(session=session, directory=scratch / "results")
             finally:
                 if not borrowed:
                     session.stop()
@@ -87,12 +91,30 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
         except Exception as error:
             if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
                 raise
-            kept = _keep(log)
-            text = f"Spark failed: {_reason(error)}. Its log is {kept}"
+            text = f"Spark failed: {_reason(error)}. {_kept(log)}"
             if session is None:
-                tail = kept.read_text(errors="replace").splitlines()[-TAIL_LINES:]
+                tail = log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
                 text = "\n".join([f"{text}; it ends with:", *tail])
             raise SparkFailedError(text) from error
+
+
+@contextlib.contextmanager
+def scratch_directory() -> Iterator[Path]:
+    """A directory of temporary files, which goes at the end.
+
+    Those of commands that were killed go first: each is locked for as long as its command lives.
+    """
+    for lock in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*/{LOCK}"):
+        with contextlib.suppress(OSError), lock.open() as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.parent, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=SCRATCH) as name:
+        scratch = Path(name)
+        with (scratch / f"{LOCK}-unfinished").open("w") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            # Seen by others only once it is locked.
+            (scratch / f"{LOCK}-unfinished").rename(scratch / LOCK)
+            yield scratch
 
 
 @contextlib.contextmanager
@@ -193,6 +215,11 @@ def _reason(error: Exception) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
+    if os.strerror(errno.ENOSPC) in text:
+        return (
+            f"{os.strerror(errno.ENOSPC)}: make room where the command writes, or for scratch "
+            f"files in {tempfile.gettempdir()} (TMPDIR), and call it again"
+        )
     if "Traceback" not in text:
         return lines[0].rstrip(".")
     said = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)]
@@ -213,9 +240,13 @@ def _root(error: Exception) -> str | None:
     return said
 
 
-def _keep(log: Path) -> Path:
-    """Put the log where it outlives the command."""
+def _kept(log: Path) -> str:
+    """Put the log where it outlives the command, and say where."""
     descriptor, name = tempfile.mkstemp(prefix="ledgermq-spark-", suffix=".log")
-    with os.fdopen(descriptor, "wb") as handle:
-        handle.write(log.read_bytes())
-    return Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(log.read_bytes())
+    except OSError as error:
+        Path(name).unlink()
+        return f"Its log was not kept in {tempfile.gettempdir()}: {error.strerror}"
+    return f"Its log is {name}"

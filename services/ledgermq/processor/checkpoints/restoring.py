@@ -49,6 +49,7 @@ WRONG: Final = "wrong"
 UNUSABLE: Final = "unusable"
 NOT_JUDGED: Final = "not judged"
 WRITER: Final = "restore"
+NO_STATE: Final = "its chunks do not make a state"
 
 
 class RestoreFailedError(LedgerMQError):
@@ -122,7 +123,7 @@ def find_checkpoints(
                     damage(manifest, records)
                     or here.difference(manifest)
                     or here.lost_outcomes(manifest)
-                    or ""
+                    or ("" if restored(manifest, records, here.identity) else NO_STATE)
                 )
             found.append(
                 FoundCheckpoint(
@@ -249,7 +250,7 @@ def _problem_of(here: LogHere, state: RebuiltState) -> str:
         return problem
     loaded = restored(manifest, records, here.identity)
     if loaded is None:
-        return "its chunks do not make a state"
+        return NO_STATE
     if here.has_skipped_since(loaded.state):
         return "an entry at or below it was declared skipped since"
     digest = _digest_of(loaded.state)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ledgermq_spark.archive.judged import judged_facts
-from ledgermq_spark.archive.log_archive import LogArchive
+from ledgermq_spark.archive.log_archive import PROVEN, LogArchive
 from ledgermq_spark.archive.stretch import FOLD, ArchiveBrokenError, Stretch
 from ledgermq_spark.archive.updating import extend
 from ledgermq_spark.audit.audit import AuditReport
@@ -98,7 +98,8 @@ def _new_stretches(
     if known is None or known.digest != proven["digest"]:
         raise ArchiveBrokenError(
             f"the archive {archive.home} is not the one of the last audit: that proved the state "
-            f"{proven['digest']} at position {proven['last']}"
+            f"{proven['digest']} at position {proven['last']}; take that from a copy, or remove "
+            f"{archive.home / PROVEN}, and the next audit begins at position 0"
         )
     return [one for one in stretches if one.first > known.last] or stretches[-1:]
 

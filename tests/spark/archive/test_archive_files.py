@@ -1,0 +1,141 @@
+"""Archives whose files are not there, or are something else: told without Spark and a broker."""
+
+import errno
+import hashlib
+import json
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from ledgermq.cli.main import main
+from ledgermq_spark.archive.archived import archived_position
+from ledgermq_spark.archive.judged import _place
+from ledgermq_spark.archive.log_archive import ArchiveMissingError, LogArchive
+from ledgermq_spark.archive.stretch import ArchiveBrokenError
+from ledgermq_spark.log import durable_files
+from ledgermq_spark.log.durable_files import (
+    DirectoryUnwritableError,
+    alone_in,
+    unreadable,
+    write_durably,
+)
+from ledgermq_spark.log.store import Store
+
+
+@pytest.fixture
+def archive(tmp_path) -> LogArchive:
+    """An archive with one stretch of ten positions, of which the records' file is no Parquet."""
+    archive = LogArchive(tmp_path / "kept", "QM1")
+    file = archive.home / f"{0:019}" / "records" / "part-0.parquet"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"cut")
+    manifest = {
+        "format": 1,
+        "queue_manager": "QM1",
+        "first": 0,
+        "last": 9,
+        "newest_ms": 1_000,
+        "begins_with": None,
+        "digest": "d0",
+        "chain": bytes(32).hex(),
+        "skipped": [],
+        "fold_seconds": 0.1,
+        "files": {"records/part-0.parquet": hashlib.sha256(b"whole").hexdigest()},
+    }
+    (archive.home / f"{0:019}" / "manifest.json").write_text(json.dumps(manifest))
+    return archive
+
+
+def test_a_directory_that_cannot_be_looked_at_is_not_taken_for_an_empty_one(archive):
+    """As that of another user: an update would begin a new archive."""
+    archive.home.rename(archive.path / "elsewhere")
+    with pytest.raises(ArchiveMissingError):
+        archive.there()
+    archive.home.write_text("in its place")
+    with pytest.raises(ArchiveBrokenError, match="QM1 cannot be read: Not a directory"):
+        archive.there()
+
+
+def test_a_file_in_whose_place_is_something_else_is_told(archive):
+    """A directory, or a link to nowhere."""
+    (stretch,) = archive.stretches()
+    file = stretch.path / "records" / "part-0.parquet"
+    assert "is not as it was written" in stretch.damage()
+    file.unlink()
+    file.symlink_to("nowhere")
+    assert "is missing" in stretch.damage()
+    file.unlink()
+    file.mkdir()
+    assert "cannot be read: Is a directory" in stretch.damage()
+
+
+def test_a_time_is_not_looked_up_in_records_that_were_changed(archive):
+    """It would be another position, or an error of whatever reads Parquet."""
+    with pytest.raises(ArchiveBrokenError, match="is not as it was written; take the stretch"):
+        archived_position(archive.stretches(), datetime.fromtimestamp(0.5, UTC))
+
+
+def test_who_may_not_read_is_told_so():
+    """A copy would be no better for such a user."""
+    denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES), "there")
+    assert unreadable(denied, "take a copy").endswith("as a user who may read it")
+    assert unreadable(IsADirectoryError(errno.EISDIR, "Is a directory"), "take a copy") == (
+        "cannot be read: Is a directory; take a copy"
+    )
+
+
+def test_a_place_where_nothing_can_be_written_is_told_before_anything_is_done(archive):
+    """It says what was to be written where."""
+    (archive.path / "file").write_text("")
+    wrong = LogArchive(archive.path / "file", "QM1")
+    with (
+        pytest.raises(DirectoryUnwritableError, match=r"an archive cannot be written in .*/file/"),
+        wrong.adding(),
+    ):
+        pass
+
+
+def test_a_lock_that_another_user_left_is_locked_all_the_same(tmp_path):
+    """Whoever may write the directory need not be able to write that file."""
+    (tmp_path / ".lock").touch(mode=0o444)
+    again = alone_in(tmp_path, "tables", RuntimeError("busy"))
+    with alone_in(tmp_path, "tables", RuntimeError()), pytest.raises(RuntimeError, match="busy"):
+        again.__enter__()
+    with alone_in(tmp_path, "tables", RuntimeError("busy")):
+        pass
+
+
+def test_a_full_disk_is_told_with_the_file_that_did_not_fit(tmp_path, monkeypatch, capsys):
+    """What was there before stays; the command says where to make room."""
+
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / "note.json"
+    write_durably(path, "before")
+    monkeypatch.setattr(durable_files.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_durably(path, "after")
+    assert path.read_text() == "before"
+
+    def refused(*_given, **_named):
+        raise caught.value
+
+    monkeypatch.setattr("ledgermq_spark.archive.log_archive.LogArchive.there", refused)
+    assert main(["archive", "list", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == (
+        f"error: {path}: No space left on device; make room there, and call the command again\n"
+    )
+
+
+def test_what_was_kept_of_a_stretch_is_not_taken_for_that_of_another(archive, monkeypatch):
+    """One that was made anew ends elsewhere; whoever may not write there keeps it for the job."""
+    (stretch,) = archive.stretches()
+    store = Store(None, archive.path / "scratch")
+    kept = _place(stretch, store)
+    assert kept.is_relative_to(archive.home)
+    assert _place(replace(stretch, last=20, chain=b"\1" * 32), store) != kept
+    monkeypatch.setattr("ledgermq_spark.archive.judged.os.access", lambda *_: False)
+    assert _place(stretch, store).is_relative_to(store.path)
