@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from support.brokers.apicurio import Apicurio
     from support.brokers.container import ContainerBroker
 
+# From so many on Java's optimising compiler pays for the broker that all of them share.
+MANY_TESTS = 1_000
 # How long one example takes says how busy the machine is, and no more.
 settings.register_profile("shared", deadline=None)
 settings.load_profile("shared")
@@ -69,7 +71,7 @@ def no_connection_in_memory_outlives_its_test() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def broker(
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[EmbeddedBroker | ContainerBroker | GivenBroker]:
     """A running broker; use its `bootstrap`, and topic names that no other test uses.
 
@@ -85,7 +87,8 @@ def broker(
         with ContainerBroker() as container:
             yield container
         return
-    with EmbeddedBroker(tmp_path_factory.mktemp("broker"), brief=True) as embedded:
+    brief = len(request.session.items) < MANY_TESTS
+    with EmbeddedBroker(tmp_path_factory.mktemp("broker"), brief=brief) as embedded:
         yield embedded
 
 

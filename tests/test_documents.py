@@ -55,6 +55,14 @@ def defined_in(path):
     return {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
 
 
+def test_no_document_has_both_sides_of_a_merge():
+    """What two wrote of one place is one text."""
+    sides = re.compile(r"^(<{7}|={7}$|>{7})", re.MULTILINE)
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *PAGES]
+    found = [one.name for one in documents if sides.search(one.read_text(encoding="utf-8"))]
+    assert (len(documents) > 40, found) == (True, [])
+
+
 @pytest.mark.parametrize("document", OF_THE_SOURCE)
 def test_files_and_functions_that_a_document_names_exist(document):
     """Whoever follows one message through the source by its document finds every stop."""
