@@ -37,8 +37,8 @@ def start_all(ways, source, queue, goal, *more):
 
 
 @pytest.mark.timeout(600)
-# After the kill Kafka may leave the note of a transfer pending for good, and with it the bridge out,
-# which says so and tries on: an open fault, in about every second run.
+# After the kill Kafka may leave a transaction of the bridge out open for good, whose note it then
+# never tells; the bridge says so and tries on. That is an open fault, seen in two of two runs.
 @pytest.mark.parametrize("is_frozen", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_runners_end_while_their_broker_does_not_answer(own_broker, ways_on, tmp_path, is_frozen):
     """They say so, and not that they are done; the same runs go on where they were (I1, I3)."""
