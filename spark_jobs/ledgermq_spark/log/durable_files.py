@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import tempfile
@@ -13,6 +12,7 @@ from typing import Final
 from urllib.parse import quote
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.file_lock import lock_within
 
 LOCK: Final = ".lock"
 
@@ -62,10 +62,8 @@ def alone_in(directory: Path, what: str, busy: Exception) -> Iterator[None]:
             "can be made and written"
         ) from error
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise busy from None
+        if not lock_within(0.0, lock):
+            raise busy
         yield
     finally:
         os.close(lock)

@@ -24,10 +24,7 @@ def discard(target: Target, output: Output, yes: bool) -> None:
     the workers first: it is refused while one runs, as the next checkpoints of that would lack what
     is gone. Nothing is lost: the next worker folds all operations again.
     """
-    from ledgermq.processor.checkpoints.loading import (
-        DiscardRefusedError,
-        discard_checkpoints,
-    )
+    from ledgermq.processor.checkpoints.loading import DiscardRefusedError, discard_checkpoints
 
     claim = target.claim()
     if not yes:

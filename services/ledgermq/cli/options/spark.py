@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import logging
 import os
 import re
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing.output import Output
 from ledgermq.errors import LedgerMQError
+from ledgermq.file_lock import lock_within
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,12 +106,12 @@ def scratch_directory() -> Iterator[Path]:
     """
     for lock in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*/{LOCK}"):
         with contextlib.suppress(OSError), lock.open() as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(lock.parent, ignore_errors=True)
+            if lock_within(0.0, handle):
+                shutil.rmtree(lock.parent, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=SCRATCH) as name:
         scratch = Path(name)
         with (scratch / f"{LOCK}-unfinished").open("w") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            lock_within(0.0, handle)
             # Seen by others only once it is locked.
             (scratch / f"{LOCK}-unfinished").rename(scratch / LOCK)
             yield scratch
