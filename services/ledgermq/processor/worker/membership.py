@@ -25,6 +25,12 @@ log = logging.getLogger(__name__)
 SHORTEST_SESSION_SECONDS = 6.0
 AGAIN_SECONDS = 0.2
 SHORTEST_SESSION = "group.min.session.timeout.ms"
+# A broker that has just come up answers so for a moment, and without a text.
+COORDINATOR_COMES_UP = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
 
 
 class SessionTimeoutError(LedgerMQError):
@@ -74,16 +80,23 @@ def running_workers(bootstrap: str, topics: Topics, timeout_seconds: float) -> l
     """
     group = workers_group(topics)
     admin = AdminClient(client_options(bootstrap, {"log_level": 0}))
-    try:
-        described = admin.describe_consumer_groups([group], request_timeout=timeout_seconds)
-        members = described[group].result().members
-    except KafkaException as error:
-        if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
-            return []
-        raise_if_denied(error, group, "Describe")
-        raise LogUnreadableError(
-            f"the group {group} at {bootstrap} cannot be described: {error.args[0].str()}"
-        ) from error
+    limit = time.monotonic() + timeout_seconds
+    while True:
+        try:
+            described = admin.describe_consumer_groups([group], request_timeout=timeout_seconds)
+            members = described[group].result().members
+            break
+        except KafkaException as failed:
+            error = failed.args[0]
+            if error.code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return []
+            raise_if_denied(failed, group, "Describe")
+            if error.code() not in COORDINATOR_COMES_UP or time.monotonic() >= limit:
+                raise LogUnreadableError(
+                    f"the group {group} at {bootstrap} cannot be described: "
+                    f"{error.name()} {error.str()}"
+                ) from failed
+        time.sleep(AGAIN_SECONDS)
     return sorted(one.group_instance_id or one.client_id for one in members)
 
 
