@@ -1,6 +1,7 @@
 """`ledgermq archive`, and what is asked of an archive, on a real log by Spark."""
 
 import json
+import shutil
 import subprocess
 import sys
 import uuid
@@ -119,6 +120,20 @@ def test_an_archive_is_proven_and_listed(cli, archived):
     (listed,) = cli("archive", "list", archived["directory"], "--json").document
     assert listed["last"] == archived["update"]["to"]
     assert len(listed["digest"]) == 64
+
+
+def test_a_damaged_archive_is_told_by_its_file_and_not_asked_for_laws(cli, archived, tmp_path):
+    """They would read it: whatever Spark says of a damaged file is no answer."""
+    copy = tmp_path / "copy"
+    shutil.copytree(archived["directory"], copy)
+    (told,) = copy.glob("QM1/*/fold/*.parquet")
+    content = bytearray(told.read_bytes())
+    content[len(content) // 2] ^= 1
+    told.write_bytes(content)
+    answer = cli("archive", "prove", copy, "--bootstrap", NOBODY)
+    assert answer.code == REFUSED
+    assert f"{told} is not as it was written" in answer.out
+    assert "not proven: 1 stretch of 1; laws are asked once" in answer.err
 
 
 @pytest.mark.parametrize(
