@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -27,6 +26,7 @@ from ledgermq_spark.log.positions import (
     PositionOutOfRangeError,
     resolve_at,
 )
+from ledgermq_spark.log.scratch import scratch_directory
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.rebuild import Progress, rebuild_at
@@ -174,7 +174,7 @@ def run_proof(
         tell("done", 2, 2)
         return found, []
     tell("asking the laws", 1, 2)
-    path = directory or Path(tempfile.mkdtemp(prefix="ledgermq-spark-"))
+    path = directory or scratch_directory()
     facts = judged_facts(spark, stretches, stretches, Store(spark, path))
     told = found, breaches(facts, LAWS)[0]
     tell("done", 2, 2)

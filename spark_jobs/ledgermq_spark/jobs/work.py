@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
 from ledgermq_spark.log.positions import PartitionRange, partition_ranges
 from ledgermq_spark.log.read_log import read_operations, read_outcomes
+from ledgermq_spark.log.scratch import scratch_directory
 from ledgermq_spark.log.session import is_submitted, spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.rebuild import Progress, locate
@@ -109,7 +109,7 @@ def begin(
     lanes = partition_ranges(bootstrap, topics.outcomes, numbers)
     (log,) = partition_ranges(bootstrap, topics.operations, [claim.partition])
     spark = spark or spark_session()
-    path = directory or Path(tempfile.mkdtemp(prefix="ledgermq-spark-"))
+    path = directory or scratch_directory()
     store = Store(spark, path / "work")
     work = Work(
         spark=spark,

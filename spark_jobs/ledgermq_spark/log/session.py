@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ledgermq.errors import LedgerMQError
+from ledgermq_spark.log.scratch import scratch_directory
 from ledgermq_spark.log.spark_options import SECRET_OPTIONS
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def spark_session(
     from ledgermq.embedded.java import QUICK_START, first_java
 
     jars = ",".join(map(str, [*spark_connector_jars(), *(delta_jars() if delta else ())]))
-    scratch = str(directory or tempfile.mkdtemp(prefix="ledgermq-spark-"))
+    scratch = str(directory or scratch_directory())
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # The tasks' Python is chosen by this variable; the setting of that name comes too late.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

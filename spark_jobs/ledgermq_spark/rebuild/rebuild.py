@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -36,6 +35,7 @@ from ledgermq_spark.log.rows import (
     arrow_batch,
     spark_schema,
 )
+from ledgermq_spark.log.scratch import scratch_directory
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.skipped import Skipped
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, read_checkpoints, state_digest
@@ -337,7 +337,7 @@ def fold_log(
             f"the log of {claim.queue_manager} begins at position {log.start}: what stood before "
             "is gone, and no whole checkpoint covers it"
         )
-    path = str((directory or Path(tempfile.mkdtemp(prefix="ledgermq-rebuild-"))) / "fold")
+    path = str((directory or scratch_directory()) / "fold")
     rows, told = _folded(spark, bootstrap, plan, log, position, path)
     stopped = json.loads(told.small["stopped"]) if "stopped" in told.small else None
     if stopped is not None and stopped["why"] != "version":
