@@ -358,12 +358,17 @@ JOBS: Final[dict[str, Callable[[str, Path, dict[str, Any]], dict[str, object]]]]
 }
 
 
-def job(bootstrap: str, topic_prefix: str, what: str, directory: Path) -> dict[str, object]:
-    """One job in this process, with a Spark of its own; its seconds and the memory it took."""
-    from ledgermq_spark.log.session import spark_session
+def job(
+    bootstrap: str, topic_prefix: str, what: str, directory: Path, operations: int
+) -> dict[str, object]:
+    """One job in this process, with a Spark as the commands have it for so many operations."""
+    from ledgermq_spark.log.session import BRIEF_OPERATIONS_MAX, spark_session
 
     master = "local[1]" if what == "proof_on_one_core" else "local[2]"
-    spark = spark_session(master=master, directory=directory / "spark", log_level="ERROR")
+    brief = operations <= BRIEF_OPERATIONS_MAX
+    spark = spark_session(
+        master=master, directory=directory / "spark", log_level="ERROR", brief=brief
+    )
     given: dict[str, Any] = {
         "topic_prefix": topic_prefix,
         "spark": spark,
@@ -386,11 +391,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", default=",".join(JOBS))
-    parser.add_argument("--job", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--job", nargs=5, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.job is not None:
-        bootstrap, topic_prefix, what, directory = given.job
-        found = job(bootstrap, topic_prefix, what, Path(directory))
+        bootstrap, topic_prefix, what, directory, operations = given.job
+        found = job(bootstrap, topic_prefix, what, Path(directory), int(operations))
         Path(directory, f"{what}.json").write_text(json.dumps(found), encoding="utf-8")
         return 0
     document: dict[str, object] = {"environment": environment(), "messages": given.messages}
@@ -408,6 +413,7 @@ def main(arguments: list[str] | None = None) -> int:
             place.kill_worker()
             for what in given.jobs.split(","):
                 told = [broker.bootstrap, place.topics.prefix, what, name]
+                told.append(str(document["operations"]))
                 command = [sys.executable, "-m", "ledgermq_benchmarks.history", "--job", *told]
                 subprocess.run(command, check=True)
                 document[what] = json.loads((directory / f"{what}.json").read_text())

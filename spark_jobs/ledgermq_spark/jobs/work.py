@@ -16,7 +16,7 @@ from ledgermq.wire.topics.registry import Claim
 from ledgermq_spark.log.positions import PartitionRange, partition_ranges
 from ledgermq_spark.log.read_log import read_operations, read_outcomes
 from ledgermq_spark.log.scratch import scratch_directory
-from ledgermq_spark.log.session import is_submitted, spark_session
+from ledgermq_spark.log.session import BRIEF_OPERATIONS_MAX, is_submitted, spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.rebuild import Progress, locate
 
@@ -108,7 +108,8 @@ def begin(
     numbers = [lane_partition(claim.partition, claim.lanes, lane) for lane in range(claim.lanes)]
     lanes = partition_ranges(bootstrap, topics.outcomes, numbers)
     (log,) = partition_ranges(bootstrap, topics.operations, [claim.partition])
-    spark = spark or spark_session()
+    operations = log.end - log.start
+    spark = spark or spark_session(brief=operations <= BRIEF_OPERATIONS_MAX)
     path = directory or scratch_directory()
     store = Store(spark, path / "work")
     work = Work(
@@ -122,5 +123,5 @@ def begin(
         tell=tell,
         tunes=tunes and not is_submitted(),
     )
-    work.tune(log.end - log.start > SHORT_LOG_RECORDS)
+    work.tune(operations > SHORT_LOG_RECORDS)
     return work

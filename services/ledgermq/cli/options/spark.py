@@ -31,7 +31,6 @@ SCRATCH, LOCK = "ledgermq-spark-", "lock"
 TAIL_LINES = 15
 # They write what went wrong on standard error, with all of Java's frames; our errors say it.
 TALKATIVE = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-BRIEF_OPERATIONS_MAX = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +64,7 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
     from pyspark.sql import SparkSession
 
     from ledgermq.embedded.java import find_java
-    from ledgermq_spark.log.session import spark_session
+    from ledgermq_spark.log.session import BRIEF_OPERATIONS_MAX, spark_session
 
     find_java()
     for name in TALKATIVE:
