@@ -90,7 +90,8 @@ def test_a_transaction_that_somebody_began_meanwhile_is_left_alone(ways, written
         return await look(*given)
 
     monkeypatch.setattr(transaction_markers, "_open", begin_and_look)
-    assert finish_transaction(ways.bootstrap, goal._name, topic, 20) == ""
+    asked = (ways.bootstrap, goal._name, topic, 20)
+    assert finish_transaction(*asked, check_position=pytest.fail) == ""
     after = asyncio.run(state_of(ways.bootstrap, goal._name))
     assert (before.state, after.state) == ("CompleteCommit", "Ongoing")
     goal._producer.abort_transaction()

@@ -139,11 +139,25 @@ class TopicGoal:
     def _finish_open(self, bootstrap: str, tell: Tell) -> None:
         """Before the producer begins anew: then Kafka forgets how the last transaction ended."""
         try:
-            from ledgermq.relay.transaction_markers import finish_transaction
+            from ledgermq.relay.transaction_markers import finish_transaction, remedy
         except ModuleNotFoundError:
+            # What it needs comes with workers.
             return
+
+        def check_position() -> None:
+            try:
+                self._noted()
+            except KafkaException as error:
+                raise self._group_refused() or BrokerUnavailableError(
+                    f"Kafka does not tell the position of group {self._name}; if it stays so, a "
+                    f"transaction was left open when a broker was killed: {remedy()}"
+                ) from error
+
         try:
-            done = finish_transaction(bootstrap, self._name, self._topic, self._timeout_seconds)
+            done = finish_transaction(
+                *(bootstrap, self._name, self._topic, self._timeout_seconds),
+                check_position=check_position,
+            )
         except LedgerMQError:
             self._notes.close()
             raise

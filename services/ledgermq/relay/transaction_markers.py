@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -50,8 +50,16 @@ POSITIONS: Final = "__consumer_offsets"
 DECIDED: Final = {"CompleteCommit": True, "CompleteAbort": False}
 DECIDING: Final = ("PrepareCommit", "PrepareAbort")
 PAUSE_SECONDS: Final = 0.1
+# An address that does not answer must not take all the time.
+REQUEST_MS: Final = 5_000
 NAME: Final = CompactString("utf-8")
-TOPIC: Final = (("topic", NAME), ("partitions", CompactArray(Int32)), ("tags", TaggedFields))
+TAGS: Final = ("tags", TaggedFields)
+PARTITIONS: Final = CompactArray(("topic", NAME), ("partitions", CompactArray(Int32)), TAGS)
+
+
+def _by_partition(*fields: tuple[str, Any]) -> CompactArray:
+    parts = CompactArray(("partition", Int32), ("error_code", Int16), *fields, TAGS)
+    return CompactArray(("topic", NAME), ("partitions", parts), TAGS)
 
 
 class _States(Response):
@@ -69,11 +77,11 @@ class _States(Response):
                 ("start_time_ms", Int64),
                 ("producer_id", Int64),
                 ("producer_epoch", Int16),
-                ("topics", CompactArray(*TOPIC)),
-                ("tags", TaggedFields),
+                ("topics", PARTITIONS),
+                TAGS,
             ),
         ),
-        ("tags", TaggedFields),
+        TAGS,
     )
 
 
@@ -82,7 +90,7 @@ class _AskStates(RequestStruct):
     API_KEY = 65
     API_VERSION = 0
     RESPONSE_TYPE = _States
-    SCHEMA = Schema(("transactional_ids", CompactArray(NAME)), ("tags", TaggedFields))
+    SCHEMA = Schema(("transactional_ids", CompactArray(NAME)), TAGS)
 
 
 class _Producers(Response):
@@ -92,33 +100,23 @@ class _Producers(Response):
         ("throttle_time_ms", Int32),
         (
             "topics",
-            CompactArray(
-                ("topic", NAME),
+            _by_partition(
+                ("error_message", NAME),
                 (
-                    "partitions",
+                    "producers",
                     CompactArray(
-                        ("partition", Int32),
-                        ("error_code", Int16),
-                        ("error_message", NAME),
-                        (
-                            "producers",
-                            CompactArray(
-                                ("producer_id", Int64),
-                                ("producer_epoch", Int32),
-                                ("last_sequence", Int32),
-                                ("last_timestamp", Int64),
-                                ("coordinator_epoch", Int32),
-                                ("transaction_offset", Int64),
-                                ("tags", TaggedFields),
-                            ),
-                        ),
-                        ("tags", TaggedFields),
+                        ("producer_id", Int64),
+                        ("producer_epoch", Int32),
+                        ("last_sequence", Int32),
+                        ("last_timestamp", Int64),
+                        ("coordinator_epoch", Int32),
+                        ("transaction_offset", Int64),
+                        TAGS,
                     ),
                 ),
-                ("tags", TaggedFields),
             ),
         ),
-        ("tags", TaggedFields),
+        TAGS,
     )
 
 
@@ -127,34 +125,14 @@ class _AskProducers(RequestStruct):
     API_KEY = 61
     API_VERSION = 0
     RESPONSE_TYPE = _Producers
-    SCHEMA = Schema(("topics", CompactArray(*TOPIC)), ("tags", TaggedFields))
+    SCHEMA = Schema(("topics", PARTITIONS), TAGS)
 
 
 class _Written(Response):
     API_KEY = 27
     API_VERSION = 1
     SCHEMA = Schema(
-        (
-            "markers",
-            CompactArray(
-                ("producer_id", Int64),
-                (
-                    "topics",
-                    CompactArray(
-                        ("topic", NAME),
-                        (
-                            "partitions",
-                            CompactArray(
-                                ("partition", Int32), ("error_code", Int16), ("tags", TaggedFields)
-                            ),
-                        ),
-                        ("tags", TaggedFields),
-                    ),
-                ),
-                ("tags", TaggedFields),
-            ),
-        ),
-        ("tags", TaggedFields),
+        ("markers", CompactArray(("producer_id", Int64), ("topics", _by_partition()), TAGS)), TAGS
     )
 
 
@@ -170,12 +148,12 @@ class _WriteMarkers(RequestStruct):
                 ("producer_id", Int64),
                 ("producer_epoch", Int16),
                 ("is_commit", Boolean),
-                ("topics", CompactArray(*TOPIC)),
+                ("topics", PARTITIONS),
                 ("coordinator_epoch", Int32),
-                ("tags", TaggedFields),
+                TAGS,
             ),
         ),
-        ("tags", TaggedFields),
+        TAGS,
     )
 
 
@@ -219,10 +197,25 @@ class Open(NamedTuple):
     partition: int
 
 
-def finish_transaction(bootstrap: str, name: str, topic: str, timeout_seconds: float) -> str:
+def finish_transaction(
+    bootstrap: str,
+    name: str,
+    topic: str,
+    timeout_seconds: float,
+    *,
+    check_position: Callable[[], object],
+) -> str:
     """Finishes the last transaction of a transactional id if Kafka left it open; says what it did.
 
     Does nothing, and says nothing, where all is well, or where Kafka cannot be asked.
+
+    Args:
+        bootstrap: Kafka's address.
+        name: The transactional id.
+        topic: Where its records are.
+        timeout_seconds: How long it may take.
+        check_position: Asks for the position, and raises if Kafka does not tell it; called where
+            we may not look whether the transaction is open there.
 
     Raises:
         AccessDeniedError: It is open, and we may not finish it; beginning anew would make Kafka
@@ -233,13 +226,18 @@ def finish_transaction(bootstrap: str, name: str, topic: str, timeout_seconds: f
         options = aiokafka_options(AIOKafkaClient)
     except AddressError:
         return ""
-    return asyncio.run(_finish(bootstrap, options, name, topic, timeout_seconds))
+    client_options = {"request_timeout_ms": REQUEST_MS, **options, "bootstrap_servers": bootstrap}
+    return asyncio.run(_finish(client_options, name, topic, timeout_seconds, check_position))
 
 
 async def _finish(
-    bootstrap: str, options: dict[str, Any], name: str, topic: str, timeout_seconds: float
+    client_options: dict[str, Any],
+    name: str,
+    topic: str,
+    timeout_seconds: float,
+    check_position: Callable[[], object],
 ) -> str:
-    client = AIOKafkaClient(bootstrap_servers=bootstrap, **options)
+    client = AIOKafkaClient(**client_options)
     failed: KafkaError | None = None
     try:
         await asyncio.wait_for(client.bootstrap(), timeout_seconds)
@@ -250,7 +248,7 @@ async def _finish(
         async with asyncio.timeout(timeout_seconds):
             while True:
                 try:
-                    return await _finish_once(client, name, topic)
+                    return await _finish_once(client, name, topic, check_position)
                 except KafkaError as error:
                     if not error.retriable:
                         return ""
@@ -261,14 +259,16 @@ async def _finish(
         return ""
     except TimeoutError as error:
         raise BrokerUnavailableError(
-            f"Kafka at {bootstrap} does not tell how transaction {name} ended: "
-            f"{failed or 'no answer'}; run it again when Kafka answers"
+            f"Kafka does not tell how transaction {name} ended: {failed or 'no answer'}; run it "
+            "again when Kafka answers"
         ) from error
     finally:
         await client.close()
 
 
-async def _finish_once(client: AIOKafkaClient, name: str, topic: str) -> str:
+async def _finish_once(
+    client: AIOKafkaClient, name: str, topic: str, check_position: Callable[[], object]
+) -> str:
     before = await _state(client, name)
     if before.state in DECIDING:
         raise _NotYetError(f"it is {before.state}")
@@ -276,7 +276,11 @@ async def _finish_once(client: AIOKafkaClient, name: str, topic: str) -> str:
         return ""
     found, is_all = await _open(client, topic, before.producer_id)
     # One that somebody else began in between is none that Kafka left.
-    if not found or await _state(client, name) != before:
+    if await _state(client, name) != before:
+        return ""
+    if not found:
+        if not is_all:
+            check_position()
         return ""
     verb = "commit" if DECIDED[before.state] else "abort"
     places = _places(found)
@@ -289,14 +293,22 @@ async def _finish_once(client: AIOKafkaClient, name: str, topic: str) -> str:
     except (ClusterAuthorizationFailedError, TopicAuthorizationFailedError) as error:
         raise AccessDeniedError(
             f"Kafka decided to {verb} transaction {name} and left it open on {places}, as it does "
-            "when a broker is killed; nobody can read what comes after. Run this once as a user of "
-            f"Kafka who may also ClusterAction on the cluster and Read topic {POSITIONS}, which "
-            f"{kafka_settings().user} may not: then it is finished"
+            f"when a broker is killed; nobody can read what comes after it: {remedy()}"
         ) from error
     return f"a transaction that Kafka had left open is finished: {verb} on {places}"
 
 
+def remedy() -> str:
+    """What an operator has to do where we may not finish a transaction."""
+    return (
+        "run this once as a user of Kafka who may also ClusterAction on the cluster and Read "
+        f"topic {POSITIONS}, which {kafka_settings().user} may not"
+    )
+
+
 async def _state(client: AIOKafkaClient, name: str) -> State:
+    if not client.cluster.brokers():
+        raise _NotYetError("no broker is up")
     node = await client.coordinator_lookup(CoordinationType.TRANSACTION, name)
     ((code, _, *told),) = (await client.send(node, _One(_AskStates, [name]))).states
     _check(code)
