@@ -155,7 +155,10 @@ class TopicGoal:
 
         try:
             done = finish_transaction(
-                *(bootstrap, self._name, self._topic, self._timeout_seconds),
+                bootstrap,
+                self._name,
+                self._topic,
+                self._timeout_seconds,
                 check_position=check_position,
             )
         except LedgerMQError:

@@ -176,6 +176,9 @@ class _NotYetError(KafkaError):
 
     retriable = True
 
+    def __str__(self) -> str:
+        return str(self.args[0])
+
 
 class State(NamedTuple):
     """What the coordinator knows of a transactional id."""
