@@ -2,15 +2,19 @@
 
 import re
 import time
+from contextlib import suppress
+from functools import partial
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 import ledgermq
 from ledgermq.errors import AccessDeniedError, ConnectionClosedError
+from ledgermq.relay.transaction_markers import finish_transaction
 from ledgermq.wire.kafka.rights import Right, rights_of, rights_of_bridge
 from ledgermq.wire.topics.reading import partition_reader
+from support.brokers.open_transaction import leave_open
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 PATIENCE_SECONDS = 120
@@ -136,6 +140,52 @@ def test_a_bridge_without_one_of_its_rights_ends_and_says_so(secured, bridging, 
         assert f"on {kind} {right.name}" in ended.err
     finally:
         secured.broker.allow("bridge", [right])
+
+
+def test_a_bridge_that_may_not_finish_an_open_transaction_says_who_may(
+    secured, bridging, monkeypatch
+):
+    """It would make Kafka forget how it was to end; with the rights the same run goes on."""
+    plain, name = {"bootstrap.servers": secured.broker.bootstrap}, "ledgermq-left-open"
+    producer = Producer({**plain, "transactional.id": name})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("foreign-out", b"whole")
+    place = TopicPartition("foreign-out", 0, 1)
+    group = Consumer({**plain, "group.id": name}).consumer_group_metadata()
+    producer.send_offsets_to_transaction([place], group)
+    producer.commit_transaction(30)
+    for variable, value in secured.variables(secured.options("bridge")).items():
+        monkeypatch.setenv(variable, value)
+    where = (secured.broker.scram_bootstrap, name, "foreign-out", 20)
+    positions = []
+    finish = partial(finish_transaction, *where, check_position=lambda: positions.append("asked"))
+    assert (finish(), positions) == ("", ["asked"])
+    leave_open(secured.broker.bootstrap, name, "foreign-out", b"open", position=2)
+    rights = [
+        Right("Topic", "__consumer_offsets", "Read"),
+        Right("Cluster", "kafka-cluster", "ClusterAction"),
+    ]
+    # A broker learns of rights late.
+    limit = time.monotonic() + PATIENCE_SECONDS
+    for right, places in zip(rights, ("partition 0", r"partition \d of .*s and"), strict=True):
+        expected = rf"left it open on {places} .* may also ClusterAction .* user bridge may not"
+        told = ""
+        while not re.search(expected, told):
+            with pytest.raises(AccessDeniedError) as raised:
+                finish()
+            told = str(raised.value)
+            assert time.monotonic() < limit, told
+        secured.broker.allow("bridge", [right])
+    done = ""
+    while not done:
+        with suppress(AccessDeniedError):
+            done = finish()
+        assert time.monotonic() < limit
+    assert "is finished: commit on partition" in done
+    assert positions == ["asked"]
+    for right in rights:
+        secured.broker.withdraw("bridge", right)
 
 
 def test_an_auditor_cannot_write(secured):

@@ -29,6 +29,7 @@ from ledgermq.client.messages.message import Message
 from ledgermq.errors import AccessDeniedError, BrokerUnavailableError, LedgerMQError
 from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.relay.records import BINARY_KEY, HEADERS, KEY, Headers
+from ledgermq.relay.running import Tell
 from ledgermq.wire.content.bodies import StreamBody
 from ledgermq.wire.content.objects import ObjectBody
 from ledgermq.wire.kafka.access import denied, missing_right
@@ -71,6 +72,7 @@ class TopicGoal:
         timeout_seconds: float,
         *,
         assume_untaken: bool = False,
+        tell: Tell = print,
     ) -> None:
         self._assume_untaken = assume_untaken
         self._topic = topic
@@ -97,6 +99,7 @@ class TopicGoal:
         )
         try:
             self._check_topic(bootstrap)
+            self._finish_open(bootstrap, tell)
             self._producer.init_transactions(timeout_seconds)
             self._taken = self._noted()
         except KafkaException as error:
@@ -132,6 +135,37 @@ class TopicGoal:
             if allowed and operation not in allowed:
                 self._notes.close()
                 raise missing_right("topic", self._topic, operation.name.capitalize())
+
+    def _finish_open(self, bootstrap: str, tell: Tell) -> None:
+        """Before the producer begins anew: then Kafka forgets how the last transaction ended."""
+        try:
+            from ledgermq.relay.transaction_markers import finish_transaction, remedy
+        except ModuleNotFoundError:
+            # What it needs comes with workers.
+            return
+
+        def check_position() -> None:
+            try:
+                self._noted()
+            except KafkaException as error:
+                raise self._group_refused() or BrokerUnavailableError(
+                    f"Kafka does not tell the position of group {self._name}; if it stays so, a "
+                    f"transaction was left open when a broker was killed: {remedy()}"
+                ) from error
+
+        try:
+            done = finish_transaction(
+                bootstrap,
+                self._name,
+                self._topic,
+                self._timeout_seconds,
+                check_position=check_position,
+            )
+        except LedgerMQError:
+            self._notes.close()
+            raise
+        if done:
+            tell(done)
 
     def _group_refused(self) -> AccessDeniedError | None:
         """What librdkafka would try for ever, and reports beside the time-out of its answer."""

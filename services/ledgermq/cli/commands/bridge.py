@@ -186,7 +186,12 @@ def _take_out(
         queue=queue,
         transfers=transfers,
         goal=lambda _: TopicGoal(
-            kafka, topic, source, target.timeout_seconds, assume_untaken=assume_untaken
+            kafka,
+            topic,
+            source,
+            target.timeout_seconds,
+            assume_untaken=assume_untaken,
+            tell=output.remark,
         ),
         until_end=until_end,
         tell=output.remark,
