@@ -84,7 +84,8 @@ class Stage:
         self.histories.mkdir()
         self.random = random.Random(seed)
         self.history = Recorder(self.histories, "nemesis")
-        self.broker = EmbeddedBroker(directory / "disk" / "broker", ready_timeout_seconds=300.0)
+        home = directory / "disk" / "broker"
+        self.broker = EmbeddedBroker(home, ready_timeout_seconds=300.0, brief=True)
         self.broker.start()
         self.place = new_place(self.broker.bootstrap, directory)
         self.workers: dict[str, WorkerProcess] = {}
