@@ -185,7 +185,9 @@ def _settings(
         "spark.sql.warehouse.dir": str(Path(scratch) / "warehouse"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # There is no page to show what is over.
+        # There is no page to show what is over, nor plans: each query writes its own for that, and
+        # in the default form they take a sixteenth of an audit of a short log.
+        "spark.sql.ui.explainMode": "simple",
         "spark.sql.ui.retainedExecutions": "5",
         "spark.ui.retainedJobs": "20",
         "spark.ui.retainedStages": "20",
