@@ -1,0 +1,25 @@
+"""Puts that wait for room in vain are told what held them up (INF-20)."""
+
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Refused
+from ledgermq.protocol.settings import given_settings
+from support.brokers.log_writer import Script
+
+
+def test_a_put_is_told_by_what_it_was_held_up():
+    """The first by the quota, one that would fit by those before it."""
+    script = Script()
+    first, second, third = script.session(), script.session(), script.session()
+    first.send(op.CreateQueue, queue="q", settings=given_settings({"messages_max": 2}))
+    first.put("q", "one")
+    script.blocking_ms = lambda: 5_000
+    second.put("q", "two", "three")
+    script.blocking_ms = lambda: 1_000
+    third.put("q", "four")
+    for _ in range(2):
+        script.wait(3)
+        script.add(op.Tick(worker="w"))
+    told = [one for found in script.outcomes for one in found if isinstance(one.outcome, Refused)]
+    assert [one.outcome.session for one in told] == [third.handle, second.handle]
+    assert "no room in the quota, behind earlier puts, for queue:q" in told[0].outcome.detail
+    assert "no room in the quota of queue:q" in told[1].outcome.detail
