@@ -404,7 +404,7 @@ def main(arguments: list[str] | None = None) -> int:
         with EmbeddedBroker(directory / "broker") as broker, BenchPlace(broker.bootstrap) as place:
             started = time.monotonic()
             history = History(given.messages, given.seed)
-            document["operations"] = write(place, history)
+            document["operations"] = operations = write(place, history)
             document["written_seconds"] = round(time.monotonic() - started, 1)
             with place.connect() as connection:
                 document["position"] = connection.admin.checkpoint().position
@@ -412,8 +412,7 @@ def main(arguments: list[str] | None = None) -> int:
             document["answered_seconds"] = round(time.monotonic() - started, 1)
             place.kill_worker()
             for what in given.jobs.split(","):
-                told = [broker.bootstrap, place.topics.prefix, what, name]
-                told.append(str(document["operations"]))
+                told = [broker.bootstrap, place.topics.prefix, what, name, str(operations)]
                 command = [sys.executable, "-m", "ledgermq_benchmarks.history", "--job", *told]
                 subprocess.run(command, check=True)
                 document[what] = json.loads((directory / f"{what}.json").read_text())

@@ -170,12 +170,11 @@ def run_proof(
     stretches = LogArchive(archive, queue_manager).there()
     tell("folding all stretches again", 0, 2)
     found = prove_stretches(spark, stretches)
-    if any(one.problem is not None for one in found):
-        tell("done", 2, 2)
-        return found, []
-    tell("asking the laws", 1, 2)
-    path = directory or scratch_directory()
-    facts = judged_facts(spark, stretches, stretches, Store(spark, path))
-    told = found, breaches(facts, LAWS)[0]
+    findings: list[Evidence] = []
+    if all(one.problem is None for one in found):
+        tell("asking the laws", 1, 2)
+        path = directory or scratch_directory()
+        facts = judged_facts(spark, stretches, stretches, Store(spark, path))
+        findings, _ = breaches(facts, LAWS)
     tell("done", 2, 2)
-    return told
+    return found, findings

@@ -136,9 +136,6 @@ def prove(target: Target, output: Output, directory: Path) -> int:
         output.document({"stretches": rows, "findings": [one.as_dict() for one in findings]})
         return 1 if wrong or findings else 0
     output.table(PROVEN_COLUMNS, rows)
-    if findings:
-        output.table(ANOMALY_COLUMNS, anomaly_rows(target.queue_manager, findings))
-    last = target.named(stretches[-1].last)
     if wrong:
         output.remark(
             f"not proven: {count_of(len(wrong), 'stretch', 'stretches')} of {len(stretches)}; laws "
@@ -147,7 +144,9 @@ def prove(target: Target, output: Output, directory: Path) -> int:
         )
         return 1
     if findings:
+        output.table(ANOMALY_COLUMNS, anomaly_rows(target.queue_manager, findings))
         output.remark(f"not proven: {count_of(len(findings), 'breach', 'breaches')} of laws")
         return 1
+    last = target.named(stretches[-1].last)
     output.remark(f"proven up to {last}: {stretches[-1].last + 1:,} positions, all laws hold")
     return 0
