@@ -14,7 +14,7 @@ from ledgermq_spark.archive.stretch import FOLD, OPERATIONS, Stretch
 from ledgermq_spark.laws.law import Facts
 from ledgermq_spark.log.positions import PositionOutOfRangeError, parse_moment
 from ledgermq_spark.log.rows import OPERATION_COLUMNS, spark_schema
-from ledgermq_spark.log.scratch import scratch_directory
+from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.fold import FOLD_COLUMNS
@@ -56,7 +56,7 @@ def archived_facts(
             frames[name] = frames[name].where(f.col("position") <= position)
         for name in OF_THE_END:
             frames[name] = frames[name].limit(0)
-    store = Store(spark, directory or scratch_directory())
+    store = Store(spark, directory or directory_until_exit())
     return Facts(spark, frames, store.keep)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ledgermq_spark.archive.archived import opened
 from ledgermq_spark.archive.stretch import FOLD, Stretch
 from ledgermq_spark.log.rows import spark_schema
-from ledgermq_spark.log.scratch import scratch_directory
+from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.rebuild.fold import FOLD_COLUMNS, Fold, FoldPlan
 from ledgermq_spark.rebuild.rebuild import Progress, Rebuilt, rebuilt_from
@@ -66,7 +66,7 @@ def rebuild_archived(
     if position == stretch.last:
         rows = read.parquet(stretch.part(FOLD))
         return rebuilt_from(queue_manager, position + 1, position, rows, started)
-    place = (directory or scratch_directory()) / FOLD
+    place = (directory or directory_until_exit()) / FOLD
     task = spark.createDataFrame([(position,)], "position long").coalesce(1)
     folded = task.mapInArrow(_folding(stretch, before), spark_schema(FOLD_COLUMNS))
     folded.write.mode("overwrite").parquet(str(place))

@@ -25,7 +25,7 @@ from ledgermq_spark.archive.judged import judged_facts
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.stretch import Stretch
 from ledgermq_spark.log.durable_files import plain_name, settled, sync, write_durably
-from ledgermq_spark.log.scratch import scratch_directory
+from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.tables.all_tables import TABLES
@@ -83,7 +83,7 @@ def write_new(
     tell = progress or (lambda *_: None)
     stretches = LogArchive(path, queue_manager).there()
     spark = spark or spark_session()
-    scratch = directory or scratch_directory()
+    scratch = directory or directory_until_exit()
     with _growing_in(output, table_format):
         tables = _Tables(spark, output, queue_manager, table_format, scratch)
         tables.check_written_from(path, stretches)

@@ -26,7 +26,7 @@ from ledgermq_spark.log.positions import (
     PositionOutOfRangeError,
     resolve_at,
 )
-from ledgermq_spark.log.scratch import scratch_directory
+from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.rebuild import Progress, rebuild_at
@@ -173,7 +173,7 @@ def run_proof(
     findings: list[Evidence] = []
     if all(one.problem is None for one in found):
         tell("asking the laws", 1, 2)
-        path = directory or scratch_directory()
+        path = directory or directory_until_exit()
         facts = judged_facts(spark, stretches, stretches, Store(spark, path))
         findings, _ = breaches(facts, LAWS)
     tell("done", 2, 2)

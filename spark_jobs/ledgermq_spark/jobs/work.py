@@ -15,7 +15,7 @@ from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
 from ledgermq_spark.log.positions import PartitionRange, partition_ranges
 from ledgermq_spark.log.read_log import read_operations, read_outcomes
-from ledgermq_spark.log.scratch import scratch_directory
+from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import BRIEF_OPERATIONS_MAX, is_submitted, spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.rebuild import Progress, locate
@@ -112,7 +112,7 @@ def begin(
     (log,) = partition_ranges(bootstrap, topics.operations, [claim.partition])
     operations = log.end - log.start
     spark = spark or spark_session(brief=operations <= BRIEF_OPERATIONS_MAX)
-    path = directory or scratch_directory()
+    path = directory or directory_until_exit()
     store = Store(spark, path / "work")
     work = Work(
         spark=spark,

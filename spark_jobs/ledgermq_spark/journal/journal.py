@@ -22,7 +22,7 @@ from ledgermq_spark.journal.arrivals import ARRIVALS, messages_of, moves_told
 from ledgermq_spark.journal.summary import JOURNAL_COLUMNS, Journal
 from ledgermq_spark.log.positions import PartitionRange
 from ledgermq_spark.log.read_log import read_raw
-from ledgermq_spark.log.scratch import scratch_directory
+from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.rebuild.checkpoints import (
     Checkpoint,
@@ -82,7 +82,7 @@ def journal_of(
     backups = [] if archive is None or apart else Archive(archive).backups(queue_manager)
     claim, log = locate(bootstrap, Topics(topic_prefix), queue_manager)
     spark = spark or spark_session()
-    path = directory or scratch_directory()
+    path = directory or directory_until_exit()
     base = checkpoint = stored = None
     if log.start > 0:
         checkpoints = Topics(topic_prefix).checkpoints

@@ -20,7 +20,7 @@ from ledgermq.wire.topics.registry import Claim
 from ledgermq_spark.journal.arrivals import ARRIVALS, messages_of, moves_told
 from ledgermq_spark.log.positions import PartitionRange, PositionOutOfRangeError
 from ledgermq_spark.log.read_log import read_raw
-from ledgermq_spark.log.scratch import scratch_directory
+from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, read_checkpoints
@@ -109,7 +109,7 @@ def stretch_of(
     claim, log = locate(bootstrap, topics, queue_manager)
     checkpoint = _checkpoint_below(bootstrap, topics, claim, log, first)
     spark = spark or spark_session()
-    path = directory or scratch_directory()
+    path = directory or directory_until_exit()
     tell("folding", 1, STEPS)
     rebuilt = moves_told(spark, bootstrap, claim, log, checkpoint, path)
     tell("reading", 2, STEPS)

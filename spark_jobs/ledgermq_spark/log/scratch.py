@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 
-def scratch_directory() -> Path:
+def directory_until_exit() -> Path:
     """Makes an empty directory, which is removed when the process ends.
 
     Frames read their rows there whenever somebody asks them, so that it cannot go before.

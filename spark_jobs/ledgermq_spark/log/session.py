@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ledgermq.errors import LedgerMQError
-from ledgermq_spark.log.scratch import scratch_directory
+from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.spark_options import SECRET_OPTIONS
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def spark_session(
     from ledgermq.embedded.java import QUICK_START, first_java
 
     jars = ",".join(map(str, [*spark_connector_jars(), *(delta_jars() if delta else ())]))
-    scratch = str(directory or scratch_directory())
+    scratch = str(directory or directory_until_exit())
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # The tasks' Python is chosen by this variable; the setting of that name comes too late.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

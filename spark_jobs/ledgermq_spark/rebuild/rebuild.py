@@ -35,7 +35,7 @@ from ledgermq_spark.log.rows import (
     arrow_batch,
     spark_schema,
 )
-from ledgermq_spark.log.scratch import scratch_directory
+from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.skipped import Skipped
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, read_checkpoints, state_digest
@@ -337,7 +337,7 @@ def fold_log(
             f"the log of {claim.queue_manager} begins at position {log.start}: what stood before "
             "is gone, and no whole checkpoint covers it"
         )
-    path = str((directory or scratch_directory()) / "fold")
+    path = str((directory or directory_until_exit()) / "fold")
     rows, told = _folded(spark, bootstrap, plan, log, position, path)
     stopped = json.loads(told.small["stopped"]) if "stopped" in told.small else None
     if stopped is not None and stopped["why"] != "version":

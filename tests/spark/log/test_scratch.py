@@ -4,8 +4,8 @@ import subprocess
 import sys
 
 CODE = """
-from ledgermq_spark.log.scratch import scratch_directory
-path = scratch_directory()
+from ledgermq_spark.log.scratch import directory_until_exit
+path = directory_until_exit()
 (path / "fold").mkdir()
 (path / "fold/part").write_text("rows")
 print(path)
