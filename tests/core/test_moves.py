@@ -15,6 +15,7 @@ from ledgermq.core.state.message_states import (
     GONE,
     MOVES,
     NAMES,
+    NEW,
     UNBORN,
 )
 from ledgermq.core.state.records import Message, Queue
@@ -59,6 +60,17 @@ def test_who_does_not_listen_gets_the_same_outcomes():
         assert apply(late, operation, position, entry.time, listener) == found
     assert late_rows == [one for one in rows if one.position >= 20]
     assert rows
+
+
+def test_a_move_in_no_flight_names_no_consumer_and_no_delivery():
+    """Consumers and deliveries are numbered from 1; 0 says that none had part in a move."""
+    rows: list[Move] = []
+    state = new_state()
+    for position, entry in enumerate(storage_history(3)[:20]):
+        apply(state, decode_operation(entry.value), position, entry.time, rows.append)
+    came = [one for one in rows if one.before == NAMES[NEW]]
+    assert came
+    assert {(one.consumer, one.delivery) for one in came} == {(0, 0)}
 
 
 def test_a_move_that_is_none_raises():

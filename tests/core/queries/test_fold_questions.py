@@ -5,8 +5,10 @@ import copy
 import pytest
 
 from ledgermq.core.queries import questions as query
+from ledgermq.core.sessions import browsing
 from ledgermq.core.sessions.browsing import Cursor, browse
 from ledgermq.protocol import operations
+from ledgermq.protocol.get_options import Options
 from ledgermq.protocol.outcomes import Accepted, Delivered, Enqueued, Opened, Refused
 from ledgermq.selector import parse_selector
 from support.brokers.log_writer import Script, color_header
@@ -215,6 +217,26 @@ def test_browse_page_holds_at_most_1_mib_of_content():
     assert names(browse(state.queues["q"], Cursor(9, -1), 9)) == ["A"]
     assert names(browse(state.queues["q"], Cursor(4, 0), 9)) == ["B", "C"]
     assert names(browse(state.queues["q"], Cursor(4, 2), 9)) == ["D"]
+
+
+def test_a_page_that_shows_a_group_ends_where_enough_was_looked_at(monkeypatch):
+    """The items of a shown group count among what is looked at, also where they are one too many:
+    behind them the page ends, with more to come, and the next one goes on there (GRP-04).
+    """
+    state = played(
+        "open",
+        "put q A{g=Y.2} B{g=Y.3} -> enqueued 0..1",
+        "put q C{g=X.1} D{g=X.2} E{g=X.3!} -> enqueued 2..4",
+        "put q F{g=Y.4} G{g=Y.5} H{g=Y.6} I{g=Y.7} J -> enqueued 5..9",
+    )
+    monkeypatch.setattr(browsing, "BROWSE_EXAMINED_MAX", 4)
+    logical = Options(logical_order=True)
+    first = browse(state.queues["q"], Cursor(9, -1), 9, options=logical)
+    assert (names(first), first.more) == (["C", "D", "E"], True)
+    second = browse(state.queues["q"], first.cursor, 9, options=logical)
+    assert (names(second), second.more) == ([], True)
+    third = browse(state.queues["q"], second.cursor, 9, options=logical)
+    assert (names(third), third.more) == (["J"], False)
 
 
 def test_manager_status_counts_what_there_is():

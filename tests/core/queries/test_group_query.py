@@ -5,7 +5,12 @@ from __future__ import annotations
 from ledgermq.core.queries import group_status as group_query
 from ledgermq.core.queries import questions as query
 from support.messages.group_state import group_of, state_with_groups
+from support.scripts.play import play
+from support.scripts.script import read_scripts
 from support.scripts.verbs import group_id
+
+# Two puts of messages, which leave a gap before each.
+GAPPED = (range(1, 10_001), range(10_001, 10_002))
 
 
 def ask(kind: str, **fields: object) -> dict[str, object]:
@@ -54,3 +59,13 @@ def test_a_long_group_is_told_page_by_page():
         after = (seen[-1]["group_sequence"], seen[-1]["offset"])
     assert seen == whole["members"]
     assert not whole["more"]
+
+
+def test_of_a_group_at_most_10_000_gaps_are_told():
+    """A group of every second message has a gap before each; the first 10,000 are told (GRP-46)."""
+    first, last = (" ".join(f"M{at}{{g=G.{2 * at}}}" for at in part) for part in GAPPED)
+    lines = ("open", f"put q {first} -> enqueued 0..9999", f"put q {last} -> enqueued 10000..10000")
+    state = play(read_scripts("\n".join(lines))[0], with_model=False).state
+    (told,) = query.answer(state, ask("GROUPS"), "QM1", "w").document["groups"]
+    assert (told["items"], len(told["missing"])) == (10_001, 10_000)
+    assert (told["missing"][0], told["missing"][-1]) == ([1, 1], [19_999, 19_999])

@@ -23,6 +23,8 @@ from ledgermq.protocol.outcomes import (
 
 # A word of an outcome, and whether an expectation may leave it out.
 Word = tuple[str, bool]
+# The field that is out of range, as the reason for people names it.
+OUT_OF_RANGE = re.compile(r"(\w+) is -?\d+, must be ")
 RUN = re.compile(r"([A-Za-z]+)(\d+)\.\.(\d+)@(\d+)")
 
 
@@ -61,9 +63,12 @@ def _words(outcome: Outcome, start_us: int) -> list[Word]:
                 discarded=outcome.discarded
             )
         case Refused():
-            return _must("refused", outcome.reason) + _unless_zero(
-                expected=outcome.expected_sequence
-            )
+            named = OUT_OF_RANGE.match(outcome.detail)
+            return [
+                *_must("refused", outcome.reason),
+                *_unless_zero(expected=outcome.expected_sequence),
+                *([(f"of={named[1]}", True)] if named else []),
+            ]
         case SessionEnded():
             return _must("ended", outcome.reason) + _unless_zero(
                 returned=outcome.returned, discarded=outcome.discarded

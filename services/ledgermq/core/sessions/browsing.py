@@ -91,7 +91,7 @@ def _units(
         if cursor.position is not None:
             return
     for priority, sequence in _places(queue, cursor):
-        if examined == BROWSE_EXAMINED_MAX:
+        if examined >= BROWSE_EXAMINED_MAX:
             yield None, Cursor(priority, sequence - 1)
             return
         examined += 1
