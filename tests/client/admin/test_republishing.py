@@ -64,6 +64,7 @@ def test_a_copy_has_what_its_original_had_and_names_it(memory):
         {"number": 1},
         properties={"color": "red", "LedgerMQ": 1.5},
         correlation_id="c",
+        type="number",
         time_to_live_ms=1,
         delivery_delay_ms=60_000,
         redelivery_limit=3,
@@ -73,7 +74,7 @@ def test_a_copy_has_what_its_original_had_and_names_it(memory):
         assert republish(connection, [one], to="queue:other", time_to_live=60) == 1
         (copy,), (other,) = received(connection), received(connection, "other")
     assert (copy.body, copy.reply_to, copy.correlation_id) == ({"number": 1}, "queue:answers", "c")
-    assert (copy.priority, copy.persistent, copy.expires_at) == (7, True, None)
+    assert (copy.type, copy.priority, copy.persistent, copy.expires_at) == ("number", 7, True, None)
     assert other.expires_at is not None
     assert ORIGINAL not in (copy.message_id, other.message_id)
     for found in (copy, other):

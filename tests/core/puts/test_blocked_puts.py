@@ -23,3 +23,20 @@ def test_a_put_is_told_by_what_it_was_held_up():
     assert [one.outcome.session for one in told] == [third.handle, second.handle]
     assert "no room in the quota, behind earlier puts, for queue:q" in told[0].outcome.detail
     assert "no room in the quota of queue:q" in told[1].outcome.detail
+
+
+def test_a_put_that_only_the_storage_holds_up_is_told_so():
+    """No quota is used up, but what stands there keeps all segments in use (INF-20, DB-15)."""
+    script = Script()
+    session, other = script.session(), script.session()
+    session.send(op.AlterQueueManager, segment_bytes=8_192, segments_min=1, segments_max=1)
+    session.put("q", "a" * 6_000)
+    script.blocking_ms = lambda: 1_000
+    other.put("q", "b" * 6_000)
+    script.wait(3)
+    script.add(op.Tick(worker="w"))
+    (told,) = (
+        one for found in script.outcomes for one in found if isinstance(one.outcome, Refused)
+    )
+    assert told.outcome.session == other.handle
+    assert "no room in the storage, whose segments are in use, for queue:q" in told.outcome.detail

@@ -24,7 +24,8 @@ def journaled(
 ) -> JournaledMessage:
     """A message that came in at a position; its number is also its id, but for 0."""
     properties = header.pop("properties", None)
-    made = make_header(properties, header.pop("correlation_id", None), None, **header)
+    plain = (header.pop(name, None) for name in ("correlation_id", "type"))
+    made = make_header(properties, *plain, **header)
     return JournaledMessage(
         position=position,
         put_position=position,
