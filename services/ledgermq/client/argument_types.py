@@ -114,7 +114,7 @@ def _signature(function: Any) -> tuple[inspect.Signature, bool]:
         return signature, True
     for name, hint in options.__annotations__.items():
         annotation = hint.__forward_arg__
-        optional = "None" in _alternatives(annotation.replace(" ", ""))
+        optional = "None" in annotation.replace(" ", "").split("|")
         own = f"{options.__name__}.{name}"
         usual = None if optional else USUAL.get(own, USUAL.get(name, False))
         parameters.append(
@@ -127,7 +127,7 @@ def _signature(function: Any) -> tuple[inspect.Signature, bool]:
 
 def _check_of(name: str, annotation: Any) -> _Check | None:
     """What an argument of that name may be; None: anything."""
-    parts = [part.partition("[")[0].strip() for part in _alternatives(str(annotation))]
+    parts = [part.partition("[")[0].strip() for part in str(annotation).split("|")]
     if not all(part in KINDS or part in OWN for part in parts):
         return None
     kinds = [KINDS[part] for part in parts if part in KINDS]
@@ -150,15 +150,3 @@ def _check_of(name: str, annotation: Any) -> _Check | None:
 
     usual = {one for one in types if one is not Mapping} | ({dict} if Mapping in types else set())
     return _Check(frozenset(usual), refuse)
-
-
-def _alternatives(annotation: str) -> list[str]:
-    """The parts of a union; what is in brackets is passed over."""
-    parts, depth = [""], 0
-    for letter in annotation:
-        depth += (letter == "[") - (letter == "]")
-        if letter == "|" and not depth:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return parts
