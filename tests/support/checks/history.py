@@ -79,9 +79,9 @@ def fold_log(place: Any) -> Fold:
     for record in records:
         stamp, append_ms = record.timestamp()
         _fold_hole(fold, record.offset(), declared)
-        if may_be_skipped(fold.state, decode_operation(record.value())) and record.offset() in {
-            position for one in declared for position in range(one.first, one.last + 1)
-        }:
+        if may_be_skipped(fold.state, decode_operation(record.value())) and any(
+            one.first <= record.offset() <= one.last for one in declared
+        ):
             operation: Operation = SKIPPED
         elif stamp == 2:
             operation = decode_operation(record.value(), fold.state.active_version)
@@ -105,7 +105,7 @@ def fold_log(place: Any) -> Fold:
 def _declared(records: list[Any]) -> list[PositionsSkipped]:
     """What was declared skipped, wherever it stands."""
     found = [(decode_operation(one.value()), one.offset()) for one in records]
-    return [one for one, at in found if isinstance(one, PositionsSkipped) and one.last < at]
+    return [one for one, at in found if isinstance(one, PositionsSkipped) and one.counts_at(at)]
 
 
 def _fold_hole(fold: Fold, end: int, declared: list[PositionsSkipped]) -> None:
