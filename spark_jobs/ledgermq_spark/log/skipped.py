@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from ledgermq.protocol.administration import PositionsSkipped
 from ledgermq.protocol.operations import Unreadable
 from ledgermq_spark.log.rows import OPERATION_COLUMNS, operation_row, spark_schema
 
@@ -59,16 +61,28 @@ def recorded_of(recorded: DataFrame, skipped: Sequence[Skipped]) -> DataFrame:
 
 
 def declaration_notes(operations: DataFrame) -> list[str]:
-    """Who declared what skipped, in the order of the log."""
+    """Who declared what skipped, in the order of the log; of declarations that count, the first."""
     rows = (
         operations.where("kind = 'PositionsSkipped'")
         .select("position", "range_first", "range_last", "actor", "why")
         .orderBy("position")
-        .limit(NOTES_MAX)
-        .collect()
+        .toLocalIterator()
     )
-    return [
-        f"positions {row['range_first'][0]} to {row['range_last'][0]} were declared skipped at "
-        f"position {row['position']} by {row['actor']}: {row['why']}"
+    declared = (
+        (
+            row["position"],
+            PositionsSkipped(
+                first=row["range_first"][0],
+                last=row["range_last"][0],
+                actor=row["actor"],
+                reason=row["why"],
+            ),
+        )
         for row in rows
+    )
+    counting = ((at, one) for at, one in declared if one.counts_at(at))
+    return [
+        f"positions {one.first} to {one.last} were declared skipped at position {at} by "
+        f"{one.actor}: {one.reason}"
+        for at, one in islice(counting, NOTES_MAX)
     ]

@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 
 from ledgermq.processor.log.chain import read_chain
 from ledgermq.protocol import operations as op
-from ledgermq.protocol.administration import VersionOffered
+from ledgermq.protocol.administration import PositionsSkipped, VersionOffered
 from ledgermq.wire.framing.codec import encode_operation
 from ledgermq.wire.topics.reading import LogUnreadableError
 from ledgermq_spark.jobs.run import run_audit
@@ -63,6 +63,9 @@ def test_rebuild_audit_and_chain_agree_with_the_worker_on_what_was_skipped(spark
     assert skip(place, 4).returncode == 2
     assert skip(place, 4, "--yes").returncode == 0
     upgrading = place.client(1).open()
+    # One that names nothing below it counts for nothing, and is no note.
+    wrong = PositionsSkipped(first=2**31, last=0, actor="ops", reason="x" * 5_000)
+    client.write_raw(encode_operation(wrong))
     client.write_raw(encode_operation(VersionOffered(worker="w", version=3)))
     client.flush()
     upgrade = upgrading.write(op.Upgrade, version=3)

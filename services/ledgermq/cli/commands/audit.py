@@ -194,7 +194,7 @@ def _print(target: Target, output: Output, report: AuditReport) -> None:
         further = counted(report.consequences, "further findings")
         output.remark(f"what follows from these: {further}")
     color = {"agrees": "green", "anomalies": "red"}.get(report.verdict, "yellow")
-    output.remark(f"verdict: {click.style(report.verdict, fg=color, bold=True)}")
+    output.remark(f"verdict: {report.verdict}", fg=color, bold=True)
 
 
 def anomaly_rows(queue_manager: str, findings: Sequence[Evidence]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgermq.cli.options.bodies import body_document, body_line
-from ledgermq.cli.printing.output import Column, Output
+from ledgermq.cli.printing.output import Column, Output, plain
 
 if TYPE_CHECKING:
     from ledgermq.client.messages.message import Message
@@ -36,7 +36,9 @@ def print_messages(output: Output, messages: Iterable[Message], *, body_only: bo
         if output.as_json:
             output.line(message_document(message))
         elif body_only:
-            click.echo(body_line(message.unloaded_body))
+            body = body_line(message.unloaded_body)
+            # What goes on to a program is the body itself.
+            click.echo(plain(body) if output.for_people else body)
         else:
             rows.append(_row(message, for_people=output.for_people))
     if rows:

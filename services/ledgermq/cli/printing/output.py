@@ -24,8 +24,20 @@ if TYPE_CHECKING:
 GAP: Final = 2
 CUT_CHARACTERS_MIN: Final = 10
 UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
-# A value stays on its line and in its column.
-_ESCAPES: Final = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\x1b"})
+# What steers a terminal, ends a line for some or turns the direction of writing: who puts a message
+# or gives a reason does not draw on the screen of whoever reads it.
+_STEERING: Final = (
+    *(range(0x20), range(0x7F, 0xA0)),
+    *(range(0x2028, 0x202F), range(0x2066, 0x206A)),
+)
+# A value stays on its line and in its column. JSON has escaped what is below 0x20 by then, and what
+# is above stays JSON.
+_IN_A_CELL: Final = {
+    code: repr(chr(code))[1:-1] if code < 0x20 else f"\\u{code:04x}"
+    for codes in _STEERING
+    for code in codes
+}
+_IN_A_TEXT: Final = {code: shown for code, shown in _IN_A_CELL.items() if chr(code) not in "\n\t"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,19 +116,19 @@ class Output:
         if self.as_json:
             self.document(document)
         else:
-            click.echo(text)
+            click.echo(plain(text))
 
-    def remark(self, text: str) -> None:
-        """Print something for people beside the answer."""
+    def remark(self, text: str, **style: Any) -> None:
+        """Print something for people beside the answer, in a style of `click.style`."""
         if not self.as_json:
-            click.echo(text, err=True)
+            click.echo(click.style(plain(text), **style), err=True)
 
     def error(self, code: str, text: str) -> None:
         """Print why a command ends without its answer."""
         if self.as_json:
             click.echo(json_text({"error": {"code": code, "message": text}}), err=True)
         else:
-            click.echo(f"{click.style('error:', fg='red', bold=True)} {text}", err=True)
+            click.echo(f"{click.style('error:', fg='red', bold=True)} {plain(text)}", err=True)
 
 
 def count_of(count: int, what: str, plural: str | None = None) -> str:
@@ -200,6 +212,11 @@ def _unusual(value: Any) -> Any:
     return str(value)
 
 
+def plain(text: str) -> str:
+    """A text, of several lines perhaps, with what would steer a terminal written out."""
+    return text.translate(_IN_A_TEXT)
+
+
 def cell_text(value: Any) -> str:
     if value is None:
         return ""
@@ -210,5 +227,5 @@ def cell_text(value: Any) -> str:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if isinstance(value, (dict, list, tuple)):
-        return json_text(value)
-    return str(value).translate(_ESCAPES)
+        value = json_text(value)
+    return str(value).translate(_IN_A_CELL)

@@ -38,7 +38,7 @@ def print_status(target: Target, output: Output, status: Mapping[str, Any], *, s
     labels["position"] = target.named(document["position"])
     output.fields(labels, document=document)
     if output.for_people:
-        output.remark(click.style(sums, dim=True))
+        output.remark(sums, dim=True)
 
 
 def done(output: Output, kind: str, name: str, what: str, position: int) -> None:
