@@ -98,25 +98,31 @@ class TopicGoal:
             )
         )
         try:
+            self._taken = self._begin(bootstrap, tell)
+        except BaseException:
+            self._notes.close()
+            raise
+
+    def _begin(self, bootstrap: str, tell: Tell) -> int | None:
+        """Ends what an earlier goal left open and fences it off; the last transfer that it made."""
+        try:
             self._check_topic(bootstrap)
             self._finish_open(bootstrap, tell)
-            self._producer.init_transactions(timeout_seconds)
-            self._taken = self._noted()
+            self._producer.init_transactions(self._timeout_seconds)
+            return self._noted()
         except KafkaException as error:
-            refused = denied(error.args[0], name, "Write") or self._group_refused()
-            self._notes.close()
+            refused = denied(error.args[0], self._name, "Write") or self._group_refused()
             if refused is not None:
                 raise refused from error
             raise BrokerUnavailableError(
-                f"topic {topic} cannot be written at {bootstrap}: {error.args[0].str()}; run it "
-                "again when Kafka answers"
+                f"topic {self._topic} cannot be written at {bootstrap}: {error.args[0].str()}; "
+                "run it again when Kafka answers"
             ) from error
 
     def _check_topic(self, bootstrap: str) -> None:
         found = self._producer.list_topics(self._topic, timeout=self._timeout_seconds)
         error = found.topics[self._topic].error
         if error is not None:
-            self._notes.close()
             refused = denied(error, self._topic, "Write")
             if refused is not None:
                 raise refused
@@ -133,7 +139,6 @@ class TopicGoal:
         allowed = asked[self._topic].result().authorized_operations
         for operation in (AclOperation.READ, AclOperation.WRITE):
             if allowed and operation not in allowed:
-                self._notes.close()
                 raise missing_right("topic", self._topic, operation.name.capitalize())
 
     def _finish_open(self, bootstrap: str, tell: Tell) -> None:
@@ -153,17 +158,13 @@ class TopicGoal:
                     f"transaction was left open when a broker was killed: {remedy()}"
                 ) from error
 
-        try:
-            done = finish_transaction(
-                bootstrap,
-                self._name,
-                self._topic,
-                self._timeout_seconds,
-                check_position=check_position,
-            )
-        except LedgerMQError:
-            self._notes.close()
-            raise
+        done = finish_transaction(
+            bootstrap,
+            self._name,
+            self._topic,
+            self._timeout_seconds,
+            check_position=check_position,
+        )
         if done:
             tell(done)
 
