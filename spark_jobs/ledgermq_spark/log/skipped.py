@@ -13,7 +13,7 @@ from ledgermq.protocol.operations import Unreadable
 from ledgermq_spark.log.rows import OPERATION_COLUMNS, operation_row, spark_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -62,27 +62,23 @@ def recorded_of(recorded: DataFrame, skipped: Sequence[Skipped]) -> DataFrame:
 
 def declaration_notes(operations: DataFrame) -> list[str]:
     """Who declared what skipped, in the order of the log; of declarations that count, the first."""
+    return [
+        f"positions {one.first} to {one.last} were declared skipped at position {position} by "
+        f"{one.actor}: {one.reason}"
+        for position, one in islice(_declarations(operations), NOTES_MAX)
+    ]
+
+
+def _declarations(operations: DataFrame) -> Iterator[tuple[int, PositionsSkipped]]:
+    """Declarations that count, with where they stand."""
     rows = (
         operations.where("kind = 'PositionsSkipped'")
         .select("position", "range_first", "range_last", "actor", "why")
         .orderBy("position")
         .toLocalIterator()
     )
-    declared = (
-        (
-            row["position"],
-            PositionsSkipped(
-                first=row["range_first"][0],
-                last=row["range_last"][0],
-                actor=row["actor"],
-                reason=row["why"],
-            ),
-        )
-        for row in rows
-    )
-    counting = ((at, one) for at, one in declared if one.counts_at(at))
-    return [
-        f"positions {one.first} to {one.last} were declared skipped at position {at} by "
-        f"{one.actor}: {one.reason}"
-        for at, one in islice(counting, NOTES_MAX)
-    ]
+    for row in rows:
+        (first,), (last,) = row["range_first"], row["range_last"]
+        one = PositionsSkipped(first=first, last=last, actor=row["actor"], reason=row["why"])
+        if one.counts_at(row["position"]):
+            yield row["position"], one

@@ -6,6 +6,12 @@ from ledgermq.protocol.settings import given_settings
 from support.brokers.log_writer import Script
 
 
+def refusals(script):
+    """What was refused of a log, in the order of the log."""
+    answers = (one.outcome for found in script.outcomes for one in found)
+    return [one for one in answers if isinstance(one, Refused)]
+
+
 def test_a_put_is_told_by_what_it_was_held_up():
     """The first by the quota, one that would fit by those before it."""
     script = Script()
@@ -19,10 +25,10 @@ def test_a_put_is_told_by_what_it_was_held_up():
     for _ in range(2):
         script.wait(3)
         script.add(op.Tick(worker="w"))
-    told = [one for found in script.outcomes for one in found if isinstance(one.outcome, Refused)]
-    assert [one.outcome.session for one in told] == [third.handle, second.handle]
-    assert "no room in the quota, behind earlier puts, for queue:q" in told[0].outcome.detail
-    assert "no room in the quota of queue:q" in told[1].outcome.detail
+    told = refusals(script)
+    assert [one.session for one in told] == [third.handle, second.handle]
+    assert "no room in the quota, behind earlier puts, for queue:q" in told[0].detail
+    assert "no room in the quota of queue:q" in told[1].detail
 
 
 def test_a_put_that_only_the_storage_holds_up_is_told_so():
@@ -35,8 +41,6 @@ def test_a_put_that_only_the_storage_holds_up_is_told_so():
     other.put("q", "b" * 6_000)
     script.wait(3)
     script.add(op.Tick(worker="w"))
-    (told,) = (
-        one for found in script.outcomes for one in found if isinstance(one.outcome, Refused)
-    )
-    assert told.outcome.session == other.handle
-    assert "no room in the storage, whose segments are in use, for queue:q" in told.outcome.detail
+    (told,) = refusals(script)
+    assert told.session == other.handle
+    assert "no room in the storage, whose segments are in use, for queue:q" in told.detail

@@ -26,10 +26,7 @@ CUT_CHARACTERS_MIN: Final = 10
 UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
 # What steers a terminal, ends a line for some or turns the direction of writing: who puts a message
 # or gives a reason does not draw on the screen of whoever reads it.
-_STEERING: Final = (
-    *(range(0x20), range(0x7F, 0xA0)),
-    *(range(0x2028, 0x202F), range(0x2066, 0x206A)),
-)
+_STEERING: Final = (range(0x20), range(0x7F, 0xA0), range(0x2028, 0x202F), range(0x2066, 0x206A))
 # A value stays on its line and in its column. JSON has escaped what is below 0x20 by then, and what
 # is above stays JSON.
 _IN_A_CELL: Final = {
