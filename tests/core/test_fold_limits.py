@@ -4,7 +4,7 @@ import pytest
 
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.queries import questions as query
-from ledgermq.core.quoting import quoted, shown_name
+from ledgermq.core.quoting import cut, quoted, shown_name
 from ledgermq.protocol import operations
 from ledgermq.protocol.get_options import Options
 from ledgermq.protocol.operations import Tick
@@ -259,6 +259,8 @@ def test_a_refusal_quotes_a_text_in_ascii_and_cuts_it():
     assert quoted("x" * 161) == "'" + "x" * 159 + "... (161 characters)"
     assert quoted("\x01" * 41) == "'" + r"\x01" * 39 + r"\x0" + "... (41 characters)"
     assert quoted("ü" * 40) == "'" + r"\xfc" * 40 + "'"
+    assert cut("x" * 4_096) == "x" * 4_096
+    assert cut("x" * 4_097) == "x" * 4_096 + "... (4097 characters)"
     assert shown_name("q/a.b") == "q/a.b"
     assert shown_name("ü") == r"'\xfc'"
     state = new_state()

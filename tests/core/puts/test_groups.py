@@ -18,8 +18,10 @@ from ledgermq.core.state.group import (
     Segments,
 )
 from ledgermq.core.state.records import Queue, SegmentMessage
+from ledgermq.protocol.outcomes import Refused
 from support.invariants import whole_state as invariants
 from support.messages.group_state import group_of, state_with_groups
+from support.messages.large_states import LargeState
 from support.scripts.verbs import group_id
 
 QUEUE = Queue("q", 0)
@@ -166,6 +168,15 @@ def test_units_of_work_are_told_apart_by_members():
     group.add(item(2, 2))
     assert group.differs_in_unit_of_work(item(3, 3, "u"))
     assert group.differs_in_unit_of_work(item(3, 3))
+
+
+@pytest.mark.parametrize("field", [{"last_segment": True}, {"offset": 1}, {"length": 1}], ids=str)
+def test_what_is_no_segment_has_no_place_in_a_logical_message(field):
+    """GRP-39: each field of a segment alone is refused where the message is none."""
+    large = LargeState()
+    found = large.grouped(large.open(), "queue:q", bytes(23) + b"g", 1, **field)
+    assert isinstance(found, Refused)
+    assert (found.reason, "no segment" in found.detail) == ("group-invalid", True)
 
 
 def random_item(chance: random.Random, sequence: int) -> SegmentMessage:

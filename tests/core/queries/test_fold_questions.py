@@ -135,8 +135,8 @@ def test_unknown_queue_has_no_status_and_no_page():
 
 def test_queues_are_listed_by_name():
     """The list of statuses is sorted by name, whatever the order of creation."""
-    state = played("open", "create b", "create a", "create c")
-    assert [one["name"] for one in query.queue_statuses(state)] == ["a", "b", "c"]
+    state = played("open", "create b", "create A", "create c", "create 0")
+    assert [one["name"] for one in query.queue_statuses(state)] == ["0", "A", "b", "c"]
 
 
 def test_questions_change_nothing():

@@ -12,6 +12,7 @@ from ledgermq.core.queries import questions as query
 from ledgermq.core.queries import work_status as work_query
 from ledgermq.core.queries.paging import place_in
 from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Enqueued
 from support.messages.large_states import LargeState
 
 COMMON = {"session": -1, "limit": 100, "after_sequence": -1, "queue": "q", "group_id": b""}
@@ -118,12 +119,25 @@ def test_a_large_unit_of_work_is_told_page_by_page(monkeypatch):
         assert [put for one in entries for put in one["puts"]] == work["puts"]
 
 
+def test_units_of_work_are_those_that_hold_something():
+    """Sessions that hold nothing are passed over, whatever place the list goes on from."""
+    large = LargeState()
+    idle, busy, _ = (large.open("TRANSACTED") for _ in range(3))
+    large.put(busy, "queue:q")
+    for after in ("", f"{idle}"):
+        told = query.answer(
+            large.state, {**COMMON, "kind": "TRANSACTIONS", "after": after}, "QM1", "w"
+        )
+        assert [one["session"] for one in told.document] == [busy]
+
+
 def test_groups_come_as_far_as_a_page_has_room(monkeypatch):
     """GROUPS goes on behind the last group told, however few fitted."""
     large = LargeState()
     session = large.open()
     for number in range(1, 10):
-        large.grouped(session, "queue:q", bytes(23) + bytes([number]), 2)
+        put = large.grouped(session, "queue:q", bytes(23) + bytes([number]), 2)
+        assert isinstance(put, Enqueued), f"{put} is not expected"
     monkeypatch.setattr(paging, "PAGE_BYTES", 900)
     found: list[str] = []
     more = True

@@ -60,8 +60,10 @@ class LargeState:
         messages = [_message(index, size, header) for index in range(count)]
         return self.do(op.Put, session, destination=destination, messages=messages)
 
-    def grouped(self, session: int, destination: str, group_id: bytes, number: int) -> None:
-        """Puts one message of a group."""
+    def grouped(
+        self, session: int, destination: str, group_id: bytes, number: int, **more: Any
+    ) -> Outcome:
+        """Puts one message of a group; `more` are other fields of its group."""
         group: op.Group = {
             "group_id": group_id,
             "group_sequence": number,
@@ -72,8 +74,9 @@ class LargeState:
             "segment": False,
             "last_segment": False,
             "logical_order": False,
+            **more,  # type: ignore[typeddict-item]
         }
-        self._put_grouped(session, destination, group, 1)
+        return self._put_grouped(session, destination, group, 1)
 
     def segment(self, session: int, destination: str, number: int, of: int, size: int) -> None:
         """Puts one segment of a logical message, the first of them with number 0."""
@@ -88,12 +91,13 @@ class LargeState:
             "last_segment": number == of - 1,
             "logical_order": False,
         }
-        self._put_grouped(session, destination, group, size)
+        found = self._put_grouped(session, destination, group, size)
+        assert isinstance(found, Enqueued), f"{found} is not expected"
 
-    def _put_grouped(self, session: int, destination: str, group: op.Group, size: int) -> None:
+    def _put_grouped(self, session: int, destination: str, group: op.Group, size: int) -> Outcome:
         message = _message(0, size, {**NO_HEADER, "group": group})
         (found,) = self.do(op.Put, session, destination=destination, messages=[message])
-        assert isinstance(found, Enqueued), f"{found} is not expected"
+        return found
 
     def _apply(self, operation: op.Operation) -> list[Outcome]:
         found = apply(self.state, operation, self.position, START_US + 1_000 * self.position)
