@@ -338,7 +338,7 @@ def _proof(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str, 
 
 
 def _end(bootstrap: str, topic_prefix: str) -> int:
-    from ledgermq_spark.rebuild.rebuild import locate
+    from ledgermq_spark.log.positions import locate
 
     return locate(bootstrap, Topics(topic_prefix), QUEUE_MANAGER)[1].end
 

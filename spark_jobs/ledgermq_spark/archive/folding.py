@@ -14,7 +14,8 @@ from ledgermq_spark.log.rows import spark_schema
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.rebuild.fold import FOLD_COLUMNS, Fold, FoldPlan
-from ledgermq_spark.rebuild.rebuild import Progress, Rebuilt, rebuilt_from
+from ledgermq_spark.rebuild.rebuild import Progress
+from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -26,7 +26,8 @@ from ledgermq_spark.log.read_log import READ_COLUMNS, decode_operations, read_ra
 from ledgermq_spark.log.rows import OPERATION_COLUMNS, spark_schema
 from ledgermq_spark.log.skipped import operations_of
 from ledgermq_spark.rebuild.fold import TOLD
-from ledgermq_spark.rebuild.rebuild import Progress, Rebuilt, fold_log
+from ledgermq_spark.rebuild.rebuild import Progress, fold_log
+from ledgermq_spark.rebuild.rebuilt import Rebuilt
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
 
 if TYPE_CHECKING:

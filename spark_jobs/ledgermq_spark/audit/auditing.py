@@ -27,7 +27,8 @@ from ledgermq_spark.rebuild.checkpoints import (
     read_checkpoints,
 )
 from ledgermq_spark.rebuild.fold import TOLD
-from ledgermq_spark.rebuild.rebuild import Rebuilt, fold_log
+from ledgermq_spark.rebuild.rebuild import fold_log
+from ledgermq_spark.rebuild.rebuilt import Rebuilt
 from ledgermq_spark.rebuild.stopping import hole_told
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from ledgermq_spark.audit.witnesses import Witnesses
 from ledgermq_spark.jobs.work import STEPS, Work, begin
 from ledgermq_spark.log.skipped import recorded_of
 from ledgermq_spark.rebuild.checkpoints import Checkpoint
-from ledgermq_spark.rebuild.rebuild import Digests, Progress, Rebuilt, fold_log
+from ledgermq_spark.rebuild.rebuild import Progress, fold_log
+from ledgermq_spark.rebuild.rebuilt import Digests, Rebuilt
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
 
 if TYPE_CHECKING:

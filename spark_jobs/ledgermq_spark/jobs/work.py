@@ -13,12 +13,12 @@ from pyspark.sql import functions as f
 
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
-from ledgermq_spark.log.positions import PartitionRange, partition_ranges
+from ledgermq_spark.log.positions import PartitionRange, locate, partition_ranges
 from ledgermq_spark.log.read_log import read_operations, read_outcomes
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import BRIEF_OPERATIONS_MAX, is_submitted, spark_session
 from ledgermq_spark.log.store import Store
-from ledgermq_spark.rebuild.rebuild import Progress, locate
+from ledgermq_spark.rebuild.rebuild import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

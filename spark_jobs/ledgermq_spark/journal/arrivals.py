@@ -18,7 +18,8 @@ from ledgermq_spark.log.positions import PartitionRange
 from ledgermq_spark.log.read_log import as_operation
 from ledgermq_spark.log.rows import BYTES, FLAG, LONG, TEXT, arrow_batch, spark_schema
 from ledgermq_spark.rebuild.checkpoints import Checkpoint
-from ledgermq_spark.rebuild.rebuild import Rebuilt, fold_log
+from ledgermq_spark.rebuild.rebuild import fold_log
+from ledgermq_spark.rebuild.rebuilt import Rebuilt
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
 
 if TYPE_CHECKING:

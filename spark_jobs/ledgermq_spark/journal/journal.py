@@ -20,7 +20,7 @@ from ledgermq.wire.topics.registry import Claim
 from ledgermq_spark.journal.archive import Archive, Archived, JournalArchiveError
 from ledgermq_spark.journal.arrivals import ARRIVALS, messages_of, moves_told
 from ledgermq_spark.journal.summary import JOURNAL_COLUMNS, Journal
-from ledgermq_spark.log.positions import PartitionRange
+from ledgermq_spark.log.positions import PartitionRange, locate
 from ledgermq_spark.log.read_log import read_raw
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
@@ -30,7 +30,8 @@ from ledgermq_spark.rebuild.checkpoints import (
     Checkpoints,
     read_checkpoints,
 )
-from ledgermq_spark.rebuild.rebuild import Progress, Rebuilt, locate
+from ledgermq_spark.rebuild.rebuild import Progress
+from ledgermq_spark.rebuild.rebuilt import Rebuilt
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,13 +18,13 @@ from ledgermq.wire.content.journaled import JournaledMessage
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
 from ledgermq_spark.journal.arrivals import ARRIVALS, messages_of, moves_told
-from ledgermq_spark.log.positions import PartitionRange, PositionOutOfRangeError
+from ledgermq_spark.log.positions import PartitionRange, PositionOutOfRangeError, locate
 from ledgermq_spark.log.read_log import read_raw
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, read_checkpoints
-from ledgermq_spark.rebuild.rebuild import Progress, locate
+from ledgermq_spark.rebuild.rebuild import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

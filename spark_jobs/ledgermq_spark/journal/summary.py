@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as f
 
 from ledgermq.wire.content.journaled import JournaledMessage
-from ledgermq_spark.rebuild.rebuild import Rebuilt
+from ledgermq_spark.rebuild.rebuilt import Rebuilt
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

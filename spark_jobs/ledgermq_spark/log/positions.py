@@ -11,7 +11,9 @@ from typing import Any
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.kafka.access import missing_right, raise_if_denied
 from ledgermq.wire.kafka.settings import client_options, kafka_settings
+from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import reader_settings
+from ledgermq.wire.topics.registry import Claim, RegistryError, find_queue_manager
 
 REQUEST_TIMEOUT_SECONDS = 20.0
 
@@ -72,6 +74,26 @@ def reading(bootstrap: str) -> Iterator[Any]:
         ) from cause
     finally:
         consumer.close()
+
+
+def locate(bootstrap: str, topics: Topics, queue_manager: str) -> tuple[Claim, PartitionRange]:
+    """The claim of a queue manager and what stands on its partition of the operations topic.
+
+    Raises:
+        QueueManagerUnknownError: Nobody claimed that name.
+        LogUnreachableError: The cluster does not answer, or lacks the topics.
+    """
+    try:
+        claim = find_queue_manager(bootstrap, topics, queue_manager)
+    except RegistryError as error:
+        raise LogUnreachableError(str(error)) from error
+    if claim is None:
+        raise QueueManagerUnknownError(
+            f"there is no queue manager {queue_manager} at {bootstrap} under topic prefix "
+            f"{topics.prefix}; `ledgermq up` or a first connection creates it"
+        )
+    (log,) = partition_ranges(bootstrap, topics.operations, [claim.partition])
+    return claim, log
 
 
 def partition_ranges(bootstrap: str, topic: str, partitions: list[int]) -> list[PartitionRange]:

@@ -9,10 +9,10 @@ from pyspark.errors import PythonException
 
 from ledgermq.wire.topics.registry import RegistryError
 from ledgermq_spark import history
+from ledgermq_spark.log import positions
 from ledgermq_spark.log.positions import LogUnreachableError, PartitionRange
 from ledgermq_spark.log.read_log import read_raw
 from ledgermq_spark.log.session import SparkUnavailableError
-from ledgermq_spark.rebuild import rebuild
 
 ADDRESS = "kafka://127.0.0.1:1/QM1"
 
@@ -47,6 +47,6 @@ def test_a_broker_that_does_not_answer_is_told_as_the_docstring_says(monkeypatch
     def find(*_):
         raise RegistryError("the registry at 127.0.0.1:1 cannot be read")
 
-    monkeypatch.setattr(rebuild, "find_queue_manager", find)
+    monkeypatch.setattr(positions, "find_queue_manager", find)
     with pytest.raises(LogUnreachableError, match="the registry at 127"):
         history.read(None, ADDRESS)

@@ -11,8 +11,8 @@ from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.proving import prove_stretches
 from ledgermq_spark.archive.updating import update_archive
 from ledgermq_spark.jobs.run import rebuild_at
+from ledgermq_spark.log.positions import locate
 from ledgermq_spark.log.read_log import read_operations, read_raw
-from ledgermq_spark.rebuild.rebuild import locate
 from ledgermq_spark.tables.all_tables import DERIVED, TABLES
 from support.brokers.broker_logs import write
 from support.brokers.log_writer import Script

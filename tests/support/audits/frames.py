@@ -15,7 +15,7 @@ from ledgermq_spark.log.rows import (
     arrow_batch,
     operation_row,
 )
-from ledgermq_spark.rebuild.rebuild import STORED_COLUMNS, stored_rows
+from ledgermq_spark.rebuild.rebuilt import STORED_COLUMNS, stored_rows
 from support.brokers.log_writer import LOG_APPEND_TIME, Entry
 
 

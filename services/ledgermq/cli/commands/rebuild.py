@@ -24,7 +24,7 @@ from ledgermq.cli.printing.screens import (
 from ledgermq.errors import QueueNotFoundError
 
 if TYPE_CHECKING:
-    from ledgermq_spark.rebuild.rebuild import Rebuilt
+    from ledgermq_spark.rebuild.rebuilt import Rebuilt
 
 TOPIC_COLUMNS: Final = (
     Column(key="name", heading="TOPIC"),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ledgermq_spark.jobs.proven_rebuild import ProvenRebuild
     from ledgermq_spark.log.positions import PartitionRange
     from ledgermq_spark.rebuild.checkpoints import Checkpoint
-    from ledgermq_spark.rebuild.rebuild import Rebuilt
+    from ledgermq_spark.rebuild.rebuilt import Rebuilt
 
 COLUMNS: Final = (
     Column(key="position", heading="CHECKPOINT", number=True),
@@ -121,8 +121,7 @@ def _position(target: Target, at: Any) -> tuple[Claim, int, PartitionRange]:
     Raises:
         PositionOutOfRangeError: The log does not have it, or is empty.
     """
-    from ledgermq_spark.log.positions import PositionOutOfRangeError, resolve_at
-    from ledgermq_spark.rebuild.rebuild import locate
+    from ledgermq_spark.log.positions import PositionOutOfRangeError, locate, resolve_at
 
     target.check_broker()
     claim, log = locate(target.bootstrap, target.topics, target.queue_manager)

@@ -38,8 +38,7 @@ def position_at(target: Target, at: Any, *, before: bool = False) -> int | None:
     Raises:
         PositionOutOfRangeError: The moment lies before the log's start or after its end.
     """
-    from ledgermq_spark.log.positions import resolve_at
-    from ledgermq_spark.rebuild.rebuild import locate
+    from ledgermq_spark.log.positions import locate, resolve_at
 
     if at is None:
         return None

@@ -124,7 +124,7 @@ def spark_job(target: Target, output: Output, title: str) -> Iterator[dict[str, 
         LogUnreachableError: The cluster does not answer, or has no such topics.
         QueueManagerUnknownError: There is no queue manager of that name.
     """
-    from ledgermq_spark.rebuild.rebuild import locate
+    from ledgermq_spark.log.positions import locate
 
     _, log = locate(target.bootstrap, target.topics, target.queue_manager)
     with (

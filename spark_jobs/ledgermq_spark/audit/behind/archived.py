@@ -27,7 +27,7 @@ from ledgermq_spark.log.positions import PositionOutOfRangeError
 from ledgermq_spark.log.record_headers import check_operation_headers
 from ledgermq_spark.log.rows import spark_schema
 from ledgermq_spark.rebuild.fold import FOLD_COLUMNS, TOLD
-from ledgermq_spark.rebuild.rebuild import Rebuilt, rebuilt_from
+from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
 
 
 def audit_of_new(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ledgermq_spark.audit.audit import AuditReport
     from ledgermq_spark.audit.witnesses import Witnesses
     from ledgermq_spark.rebuild.checkpoints import Checkpoint
-    from ledgermq_spark.rebuild.rebuild import Rebuilt
+    from ledgermq_spark.rebuild.rebuilt import Rebuilt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,8 @@ from ledgermq_spark.audit.witnesses import Noted, hear
 from ledgermq_spark.jobs.work import Work
 from ledgermq_spark.log.record_headers import check_operation_headers
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, CheckpointBrokenError, Checkpoints
-from ledgermq_spark.rebuild.rebuild import Rebuilt, fold_log
+from ledgermq_spark.rebuild.rebuild import fold_log
+from ledgermq_spark.rebuild.rebuilt import Rebuilt
 
 if TYPE_CHECKING:
     pass

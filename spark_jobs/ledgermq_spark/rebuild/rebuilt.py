@@ -1,0 +1,244 @@
+"""What a rebuild found: the state of a queue manager at one position, out of the rows of a fold."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+
+from ledgermq.wire.framing.codec import decode_record
+from ledgermq_spark.log.headers import group_text, origin_text
+from ledgermq_spark.log.rows import BYTES, FLAG, LONG, TEXT, arrow_batch, spark_schema
+from ledgermq_spark.log.skipped import Skipped
+from ledgermq_spark.rebuild.checkpoints import state_digest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Parts of which there is one row, and which fit the driver.
+SMALL = (
+    *("end", "chain", "root", "stopped"),
+    *("statuses", "topics", "subscriptions", "groups", "stalls"),
+)
+# Parts of which there are few, each a list in JSON.
+LISTED = ("skipped", "digest")
+
+
+class Digests(NamedTuple):
+    """What a checkpoint at a position must have: the digest of the state, and the chain."""
+
+    state: str
+    chain: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilt:
+    """The state of a queue manager at one position, as the fold says it.
+
+    Times are microseconds since 1970 UTC. `rows` keeps everything the fold told, on disk.
+    `stopped` says where and why it could not reach the position asked for, or is None; `skipped`
+    what was passed over on the way because it was declared skipped; `digests` those of state and
+    chain on the way, at positions that were asked for.
+    """
+
+    queue_manager: str
+    position: int
+    time: int
+    digest: str
+    chain: bytes
+    root_bytes: bytes
+    statuses: list[dict[str, Any]]
+    topics: list[dict[str, Any]]
+    subscriptions: list[dict[str, Any]]
+    groups: list[dict[str, Any]]
+    stalls: list[dict[str, Any]]
+    rows: DataFrame
+    seconds: float
+    operations: int
+    stopped: dict[str, Any] | None
+    skipped: list[Skipped] = field(default_factory=list)
+    digests: dict[int, Digests] = field(default_factory=dict)
+
+    @property
+    def root(self) -> dict[str, Any]:
+        """The state without its numbered messages, as `checkpoint.Root`."""
+        return decode_record(self.root_bytes)[1]
+
+    def block_bytes(self) -> list[bytes]:
+        """The blocks of messages, encoded, in manifest order."""
+        return [bytes(row["payload"]) for row in _block_rows(self.rows)]
+
+    def named_blocks(self) -> list[tuple[str, int, bytes]]:
+        """The blocks with their queue and number, as a manifest lists them; several of a number."""
+        rows = _block_rows(self.rows)
+        return [(row["queue"], row["block"], bytes(row["payload"])) for row in rows]
+
+    def blocks(self) -> list[dict[str, Any]]:
+        """The numbered messages as `checkpoint.MessageBlock` records, in manifest order.
+
+        Of a block that was too large for one, there are several.
+        """
+        return [decode_record(block)[1] for block in self.block_bytes()]
+
+    def messages(self) -> DataFrame:
+        """The numbered messages: queue, queue_created, sequence and the rest of a StoredMessage."""
+        blocks = self.rows.where("part = 'block'").select("payload")
+        return blocks.mapInArrow(_stored_messages, spark_schema(STORED_COLUMNS))
+
+    def told(self, name: str) -> DataFrame:
+        """What the fold told on its way, if it was asked to: one of `fold.TOLD`."""
+        return self.rows.where(f.col("part") == name).select(f"{name}.*")
+
+    def links(self) -> DataFrame:
+        """The digest chain, if it was asked for: `position` of the first link, and the links."""
+        told = self.rows.where("part = 'links'")
+        return told.select(f.col("block").alias("position"), "payload")
+
+    def queue_statuses(self, spark: SparkSession) -> DataFrame:
+        """The statuses of the queues as a DataFrame, one row per queue."""
+        schema = ", ".join(f"{name} {kind}" for name, kind in STATUS_COLUMNS)
+        rows = [tuple(one[name] for name, _ in STATUS_COLUMNS) for one in self.statuses]
+        return spark.createDataFrame(rows, schema)
+
+
+STORED_COLUMNS = (
+    ("queue", TEXT),
+    ("queue_created", LONG),
+    ("sequence", LONG),
+    ("put_position", LONG),
+    ("put_index", LONG),
+    ("message_id", BYTES),
+    ("priority", LONG),
+    ("persistent", FLAG),
+    ("size_bytes", LONG),
+    ("enqueued_at", LONG),
+    ("backout_count", LONG),
+    ("uncounted_backout_count", LONG),
+    ("group", TEXT),
+    ("in_unit_of_work", FLAG),
+    ("origin", TEXT),
+)
+
+
+def _stored_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for payload in batch.column(0).to_pylist():
+            block = decode_record(payload)[1]
+            yield arrow_batch(STORED_COLUMNS, stored_rows(block))
+
+
+def stored_rows(block: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """The messages of a MessageBlock as rows of `STORED_COLUMNS`."""
+    names = [name for name, _ in STORED_COLUMNS[2:]]
+    head = (block["queue"], block["created_position"])
+    rows = []
+    for one in block["messages"]:
+        header = next(iter(one["header"]), None)
+        told = one | {
+            "group": None if header is None else group_text(header.get("group")),
+            "origin": origin_text(one.get("origin")),
+        }
+        rows.append((*head, *(told[name] for name in names)))
+    return rows
+
+
+STATUS_COLUMNS = (
+    ("name", "string"),
+    ("created_position", "long"),
+    ("description", "string"),
+    ("message_bytes_max", "long"),
+    ("unacknowledged_max", "long"),
+    ("group_affinity", "boolean"),
+    ("groups", "long"),
+    ("temporary", "boolean"),
+    ("gets_disabled", "boolean"),
+    ("receivers", "long"),
+    ("message_count", "long"),
+    ("sent_and_committed", "long"),
+    ("removed_by_administration", "long"),
+    ("min_sequence", "long"),
+    ("max_sequence", "long"),
+    ("next_sequence", "long"),
+    ("first_enqueued_at", "long"),
+    ("last_enqueued_at", "long"),
+    ("current", "long"),
+    ("pending", "long"),
+    ("uncommitted_puts", "long"),
+    ("unacknowledged", "long"),
+    ("uncommitted_gets", "long"),
+)
+
+
+def rebuilt_from(
+    queue_manager: str,
+    first: int,
+    position: int,
+    rows: DataFrame,
+    started: float,
+    told: Told | None = None,
+) -> Rebuilt:
+    """What the rows of a fold say, from its first position to the one asked for.
+
+    `started` is when the fold began, on the monotonic clock; `told` is what `told_in` found in
+    the rows, if that was asked for before.
+    """
+    told = told or told_in(rows)
+    small = told.small
+    stopped = json.loads(small["stopped"]) if "stopped" in small else None
+    end = json.loads(small["end"])
+    if stopped is None and end["position"] < position:
+        stopped = {"why": "hole", "position": end["position"] + 1, "found": None}
+    root = bytes(small["root"])
+    return Rebuilt(
+        queue_manager=queue_manager,
+        position=end["position"],
+        time=end["time"],
+        digest=state_digest([root, *(bytes(row["payload"]) for row in _block_rows(rows))]),
+        chain=bytes(small["chain"]),
+        root_bytes=root,
+        statuses=json.loads(small["statuses"]),
+        topics=json.loads(small["topics"]),
+        subscriptions=json.loads(small["subscriptions"]),
+        groups=json.loads(small["groups"]),
+        stalls=json.loads(small["stalls"]),
+        rows=rows,
+        seconds=time.monotonic() - started,
+        operations=end["position"] + 1 - first,
+        stopped=stopped,
+        skipped=told.skipped,
+        digests=told.digests,
+    )
+
+
+class Told(NamedTuple):
+    """The parts of a fold that fit the driver: what there is one of, and what is listed."""
+
+    small: dict[str, Any]
+    skipped: list[Skipped]
+    digests: dict[int, Digests]
+
+
+def told_in(rows: DataFrame) -> Told:
+    """What the rows of a fold have that fits the driver."""
+    told = rows.where(f.col("part").isin(*SMALL, *LISTED)).select("part", "payload").collect()
+    small = {row["part"]: row["payload"] for row in told if row["part"] in SMALL}
+    listed = [(row["part"], json.loads(row["payload"])) for row in told if row["part"] in LISTED]
+    skipped = [Skipped(*one) for part, one in listed if part == "skipped"]
+    digests = {
+        position: Digests(state, bytes.fromhex(chain))
+        for part, (position, state, chain) in listed
+        if part == "digest"
+    }
+    return Told(small, sorted(skipped, key=lambda one: one.first), digests)
+
+
+def _block_rows(rows: DataFrame) -> list[Any]:
+    blocks = rows.where("part = 'block'").select(
+        "queue", "created_position", "block", "number", "payload"
+    )
+    return blocks.orderBy("created_position", "block", "number").collect()
