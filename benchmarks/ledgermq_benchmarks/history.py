@@ -364,10 +364,10 @@ def job(
     """One job in this process, with a Spark as the commands have it for so many operations."""
     from ledgermq_spark.log.session import BRIEF_OPERATIONS_MAX, spark_session
 
-    master = "local[1]" if what == "proof_on_one_core" else "local[2]"
+    cores = 1 if what == "proof_on_one_core" else 2
     brief = operations <= BRIEF_OPERATIONS_MAX
     spark = spark_session(
-        master=master, directory=directory / "spark", log_level="ERROR", brief=brief
+        cores=cores, directory=directory / "spark", log_level="ERROR", brief=brief
     )
     given: dict[str, Any] = {
         "topic_prefix": topic_prefix,

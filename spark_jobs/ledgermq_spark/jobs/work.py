@@ -16,7 +16,13 @@ from ledgermq.wire.topics.registry import Claim
 from ledgermq_spark.log.positions import PartitionRange, locate, partition_ranges
 from ledgermq_spark.log.read_log import read_operations, read_outcomes
 from ledgermq_spark.log.scratch import directory_until_exit
-from ledgermq_spark.log.session import BRIEF_OPERATIONS_MAX, is_submitted, spark_session
+from ledgermq_spark.log.session import (
+    BRIEF_OPERATIONS_MAX,
+    BRIEF_PARTITIONS,
+    is_submitted,
+    partitions,
+    spark_session,
+)
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.rebuild import Progress
 
@@ -54,7 +60,10 @@ class Work:
         self.seconds[name] = round(time.monotonic() - started, 3)
 
     def tune(self, is_long: bool) -> None:
-        """Compiles code where there is much to read: for little, compiling takes longer."""
+        """Compiles code, and divides among all processors, where there is much to read.
+
+        For little, compiling and beginning tasks take longer.
+        """
         if self.tunes:
             conf, long = self.spark.conf, str(is_long).lower()
             conf.set("spark.sql.codegen.wholeStage", long)
@@ -62,6 +71,9 @@ class Work:
             conf.set("spark.sql.adaptive.enabled", long)
             # What follows from a query's conditions saves reading, and costs a tenth of planning.
             conf.set("spark.sql.constraintPropagation.enabled", long)
+            cores = self.spark.sparkContext.defaultParallelism
+            for name, number in partitions(cores if is_long else BRIEF_PARTITIONS).items():
+                conf.set(name, number)
 
     def operations(self, position: int, first: int = 0) -> DataFrame:
         """The decoded operations of some positions, as far as they are there, kept on disk."""

@@ -52,6 +52,8 @@ BEFORE = {
     "appended_bytes BIGINT, live_bytes BIGINT, live_messages BIGINT",
     "stores_before": "queue_manager STRING, store BIGINT, number BIGINT, text STRING",
 }
+# What one driver plans side by side; a cluster may have any number of cores.
+QUERIES_AT_ONCE_MAX = 16
 ORDER = ("position", "law", "kind", "store", "sequence", "session")
 Keep = Callable[[str, "DataFrame"], "DataFrame"]
 
@@ -117,16 +119,17 @@ class Facts:
         return reduce(lambda one, other: one.unionByName(other), found)
 
     def judge_apart(self, laws: tuple[Law, ...], most: int = 10_000) -> list[Row]:
-        """The same, query by query and two at once: the first rows of each, by position.
+        """The same, query by query and several at once: the first rows of each, by position.
 
-        Where logs are short, planning takes longer than running, and keeps one core busy.
+        Where logs are short, planning takes longer than running, and keeps one core busy a query.
         """
         text_checks.register(self.spark)
 
         def ask(law: Law, breach: Breach) -> list[Row]:
             return self.finding(law, breach).orderBy(*ORDER).limit(most).collect()
 
-        with ThreadPoolExecutor(max_workers=2) as pool:
+        cores = self.spark.sparkContext.defaultParallelism
+        with ThreadPoolExecutor(max_workers=min(max(cores, 2), QUERIES_AT_ONCE_MAX)) as pool:
             asked = [pool.submit(ask, law, one) for law in laws for one in law.breaches]
             return [row for one in asked for row in one.result()]
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ledgermq.errors import LedgerMQError
+from ledgermq_spark.log import machine
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.spark_options import SECRET_OPTIONS
 
@@ -52,6 +53,8 @@ JOB_SETTINGS = {
 # Of a log up to so long a job is `brief`. The laws of 6,430 operations and 415,000 moves take 123 s
 # so, 141 s with Java's optimising compiler; those of four times as much 276 and 224 s.
 BRIEF_OPERATIONS_MAX = 15_000
+# Of a brief job: each task costs more than what there is to do in it.
+BRIEF_PARTITIONS = 2
 # Where an executor unpacks the artifact, below its own directory: `--archives FILE#ledgermq-spark`.
 UNPACKED = "./ledgermq-spark"
 
@@ -74,10 +77,9 @@ def is_submitted() -> bool:
 
 def spark_session(
     *,
-    master: str = "local[2]",
+    cores: int | None = None,
     application: str = "ledgermq",
-    shuffle_partitions: int = 2,
-    driver_memory: str = "2g",
+    driver_memory: str | None = None,
     directory: Path | None = None,
     log_level: str = "WARN",
     java_options: str = COLLECTOR,
@@ -89,10 +91,11 @@ def spark_session(
     In a program that `spark-submit` started, only `application` and `log_level` count.
 
     Args:
-        master: Where Spark runs.
+        cores: Processors that it keeps busy, and partitions of a shuffle of a job that is not
+            brief; unless given, what `machine.cores` says.
         application: Name shown by Spark.
-        shuffle_partitions: Partitions of a shuffle; as many as cores suits one machine.
-        driver_memory: Heap of the Java process; with a local master it is all the heap there is.
+        driver_memory: Heap of the Java process, which is all there is; unless given, what
+            `machine.memory` says.
         directory: Where Spark spills and keeps its files; a fresh temporary one if not given.
         log_level: Of Spark's own log.
         java_options: Of the Java process, in place of the collector that suits jobs.
@@ -104,6 +107,7 @@ def spark_session(
         SparkUnavailableError: PySpark, pandas or PyArrow is not installed.
         JarsUnavailableError: The Kafka connector, or Delta Lake if asked for, is not cached and
             could not be fetched.
+        SparkSettingError: A variable that says how much Spark may take holds something else.
     """
     try:
         import pandas  # noqa: F401 (mapInArrow refuses to start without it)
@@ -128,12 +132,14 @@ def spark_session(
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # The tasks' Python is chosen by this variable; the setting of that name comes too late.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master(master).appName(application)
+    cores = cores or machine.cores()
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(application)
     if brief:
         java_options = f"{QUICK_START} {CODE_CACHE} {java_options}"
     archive = map(shlex.quote, archive_options(spark_program(), first_java(), spark_jars()))
     java_options = " ".join([*archive, java_options])
-    settings = _settings(scratch, jars, shuffle_partitions, driver_memory, java_options)
+    settings = _settings(scratch, jars, driver_memory or machine.memory(cores), java_options)
+    settings |= partitions(BRIEF_PARTITIONS if brief else cores)
     settings |= (SMALL_PAGES if brief else {}) | (DELTA_SETTINGS if delta else {})
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -141,6 +147,14 @@ def spark_session(
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel(log_level)
     return spark
+
+
+def partitions(number: int) -> dict[str, str]:
+    """Return the settings that have Spark divide what queries read and shuffle into so many."""
+    return {
+        "spark.sql.shuffle.partitions": str(number),
+        "spark.sql.leafNodeDefaultParallelism": str(number),
+    }
 
 
 def spark_program() -> str:
@@ -171,9 +185,7 @@ def _submitted_session(application: str, log_level: str) -> SparkSession:
     return spark
 
 
-def _settings(
-    scratch: str, jars: str, shuffle_partitions: int, driver_memory: str, java_options: str
-) -> dict[str, str]:
+def _settings(scratch: str, jars: str, driver_memory: str, java_options: str) -> dict[str, str]:
     return JOB_SETTINGS | {
         "spark.jars": jars,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(_source_roots()),
@@ -192,7 +204,6 @@ def _settings(
         "spark.ui.retainedJobs": "20",
         "spark.ui.retainedStages": "20",
         "spark.ui.retainedTasks": "1000",
-        "spark.sql.shuffle.partitions": str(shuffle_partitions),
     }
 
 

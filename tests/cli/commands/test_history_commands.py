@@ -174,8 +174,12 @@ def test_trace_refuses_a_message_that_never_was(cli, lived):
     assert "0" * 32 in answer.err
 
 
-def test_audit_agrees_and_writes_its_report(cli, lived, tmp_path):
-    """A log that nobody touched agrees, every queue balances, and a report is written."""
+def test_audit_agrees_and_writes_its_report(cli, lived, tmp_path, monkeypatch):
+    """A log that nobody touched agrees, every queue balances, and a report is written.
+
+    So it is with another number of processors than there are.
+    """
+    monkeypatch.setenv("LEDGERMQ_SPARK_CORES", "3")
     answer = cli("audit", "--report", tmp_path / "report", "--json")
     assert answer.code == OK, answer.out
     document = answer.document

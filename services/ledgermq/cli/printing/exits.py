@@ -33,6 +33,7 @@ _BY_CLASS: Final = {
     "RegistryError": UNREACHABLE,
     "SchemaRegistryUnavailableError": UNREACHABLE,
     "SettingsError": USAGE,
+    "SparkSettingError": USAGE,
     "TimeoutExceededError": UNREACHABLE,
     "WorkerUnavailableError": UNREACHABLE,
 }
