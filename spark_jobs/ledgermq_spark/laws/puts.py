@@ -98,12 +98,26 @@ WHERE is_end = 0 AND NOT (ended_at <=> due_at)
     AND NOT (coalesce(cause IN ('purged', 'dropped'), FALSE)
         AND (due_at IS NULL OR ended_at < due_at))
 """
+# What a transacted session puts waits for its commit, and does not vanish before.
+AS_ITS_SESSION = """
+SELECT queue_manager, replied_at AS position, -1 AS store, -1 AS sequence, session,
+    'a put was answered otherwise than its session puts messages' AS summary,
+    IF(mode = 'TRANSACTED', 'Accepted', 'Enqueued') AS expected, reply AS found
+FROM {applied}
+    JOIN (
+        SELECT queue_manager, position AS session, acknowledge_mode AS mode FROM {operations}
+        WHERE kind = 'Open'
+    ) USING (queue_manager, session)
+WHERE kind = 'Put' AND reply IN ('Accepted', 'Enqueued')
+    AND (mode = 'TRANSACTED') <> (reply = 'Accepted')
+"""
 LAW = Law(
     letter="C",
     sentence="An accepted Put brings exactly its messages under the numbers that its writer was "
     "told, a refused one none; what is put in a unit of work is numbered or vanishes as one.",
     breaches=(
         Breach("lost", BROUGHT),
+        Breach("altered outcome", AS_ITS_SESSION),
         Breach("altered outcome", COMMITTED),
         Breach("torn transaction", WHOLE),
     ),

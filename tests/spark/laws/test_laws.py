@@ -181,6 +181,14 @@ TAMPERED = {
             settings='{"messages_max":1}',
         ),
     ),
+    "puts answered otherwise than their session puts": (
+        "C",
+        other(
+            "operations",
+            {"kind": "Open", "acknowledge_mode": "CLIENT"},
+            acknowledge_mode="TRANSACTED",
+        ),
+    ),
     "state time of its own": ("G", other("clock", {"position": 4}, time_us=1)),
     "a birth that did not come": ("G", without("moves", before="unborn")),
     "a message that left and did not arrive": (

@@ -143,7 +143,7 @@ FOLD = Family(
         STAYS_KNOWN,
         Fault("open puts outlive their rollback", sessions, "_discard_open_puts", _keeps_puts),
         Fault("replies are forgotten at once", sessions, "remember_reply", does_nothing),
-        Fault("a handing tells of one delivery alone", sessions, "tell_handing", _tells_of_one, 43),
+        Fault("a handing tells of one delivery alone", sessions, "tell_handing", _tells_of_one, 96),
         Fault("suspicion outlives a sign of life", sessions, "show_life", does_nothing),
         Fault("deadlines of sessions are 50 ms late", sessions, "set_deadline", _later),
         Fault("nothing is given to waiting consumers", delivery, "_give", does_nothing),
