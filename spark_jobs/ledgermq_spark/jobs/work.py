@@ -93,7 +93,7 @@ class Work:
             replace(one, start=max(first, one.start))
             for one, first in zip(self.lanes, firsts, strict=True)
         ]
-        frame = read_outcomes(self.spark, self.bootstrap, lanes, name, split=2)
+        frame = read_outcomes(self.spark, self.bootstrap, lanes, name)
         if position < self.log.end - 1:
             at = f.col("position")
             frame = frame.where((at <= position) | (at >= self.log.end))

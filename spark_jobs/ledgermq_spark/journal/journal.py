@@ -183,7 +183,7 @@ def _journal(
     kept_from = told["kept_from"] if intervals else None
     arrivals = rebuilt.told("move").where(ARRIVALS).where(_within(intervals, "put_position"))
     needed = log.end if kept_from is None else max(log.start, told["needed_from"])
-    puts = read_raw(spark, bootstrap, [replace(log, start=needed)], split=2)
+    puts = read_raw(spark, bootstrap, [replace(log, start=needed)], in_order=False)
     came_in = arrivals.where(f.col("position") >= (kept_from or 0))
     rows = messages_of(came_in, puts).where(f.col("content").isNotNull()).select(*_KEPT)
     if base is not None:

@@ -153,7 +153,7 @@ def _read(
     lowest = arrivals.where(meant).agg(f.min("put_position")).collect()[0][0]
     # Copies stand behind their originals.
     start = log.end if lowest is None else max(log.start, lowest)
-    raw = read_raw(store.spark, bootstrap, [replace(log, start=start)], split=2)
+    raw = read_raw(store.spark, bootstrap, [replace(log, start=start)], in_order=False)
     rows = messages_of(arrivals, raw)
     return store.keep("stretch", rows.withColumn("content", f.when(meant, f.col("content"))))
 

@@ -82,15 +82,15 @@ def read_raw(
     bootstrap: str,
     ranges: list[PartitionRange],
     *,
-    split: int = 0,
+    in_order: bool = True,
     headers: bool = False,
 ) -> DataFrame:
     """Read records between pinned offsets.
 
     Columns: `partition`, `offset`, `append_time_ms`, `timestamp_type`, `key`, `value` and, if asked
-    for, `headers`. Values are in single-object framing, however they were written. Without `split`
-    each partition is one task that sees its records in order; with it, they are spread over at
-    least so many tasks.
+    for, `headers`. Values are in single-object framing, however they were written. Each partition
+    is one task that sees its records `in_order`, unless that does not matter: then they are spread
+    over as many tasks as there are processors, or as a short log is divided into.
 
     Raises:
         SparkUnavailableError: The session has no connector for Kafka.
@@ -112,8 +112,10 @@ def read_raw(
         .option("kafka.max.partition.fetch.bytes", str(16 * 1024 * 1024))
         .option("kafka.fetch.max.bytes", str(64 * 1024 * 1024))
     )
-    if split:
-        reader = reader.option("minPartitions", str(split))
+    if not in_order:
+        divided = spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)
+        pieces = int(divided or spark.sparkContext.defaultParallelism)
+        reader = reader.option("minPartitions", str(max(pieces, len(ranges))))
     chosen = [
         f.col("partition").cast("long").alias("partition"),
         f.col("offset"),
@@ -175,11 +177,9 @@ def read_operations(
     bootstrap: str,
     log: PartitionRange,
     queue_manager: str,
-    *,
-    split: int = 2,
 ) -> DataFrame:
     """Read a queue manager's operations as rows of `READ_COLUMNS`, one per record."""
-    raw = read_raw(spark, bootstrap, [log], split=split, headers=True)
+    raw = read_raw(spark, bootstrap, [log], in_order=False, headers=True)
     chosen = raw.select("offset", "append_time_ms", "timestamp_type", "key", "value", "headers")
     decode = partial(decode_operations, queue_manager=queue_manager)
     return chosen.mapInArrow(decode, spark_schema(READ_COLUMNS))
@@ -209,8 +209,6 @@ def read_outcomes(
     bootstrap: str,
     lanes: list[PartitionRange],
     queue_manager: str,
-    *,
-    split: int = 0,
 ) -> DataFrame:
     """Read the outcomes on a queue manager's lanes as rows of `RECORDED_COLUMNS`.
 
@@ -218,7 +216,7 @@ def read_outcomes(
     number is the position that it is true at; what does not decode one of kind `Unreadable`,
     position -1, whose detail says why. Repeats stay, for the audit.
     """
-    raw = read_raw(spark, bootstrap, lanes, split=max(split, len(lanes)), headers=True)
+    raw = read_raw(spark, bootstrap, lanes, in_order=False, headers=True)
     lane_zero = min(one.partition for one in lanes)
     lane = (f.col("partition") - lane_zero).alias("lane")
     chosen = raw.select(lane, "partition", "offset", "key", "value", "headers")

@@ -141,10 +141,8 @@ def spark_session(
     settings = _settings(scratch, jars, driver_memory or machine.memory(cores), java_options)
     settings |= partitions(BRIEF_PARTITIONS if brief else cores)
     settings |= (SMALL_PAGES if brief else {}) | (DELTA_SETTINGS if delta else {})
-    for name, value in settings.items():
-        builder = builder.config(name, value)
     Path(scratch).mkdir(parents=True, exist_ok=True)
-    spark = builder.getOrCreate()
+    spark = builder.config(map={**settings}).getOrCreate()
     spark.sparkContext.setLogLevel(log_level)
     return spark
 
@@ -174,9 +172,7 @@ def spark_jars() -> list[Path]:
 def _submitted_session(application: str, log_level: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(application)
-    for name, value in JOB_SETTINGS.items():
-        builder = builder.config(name, value)
+    builder = SparkSession.builder.appName(application).config(map={**JOB_SETTINGS})
     # What an executor unpacked; with a local master none does, and what is here is seen.
     packages = os.pathsep.join([f"{UNPACKED}/site-packages", *_source_roots()])
     builder = builder.config("spark.executorEnv.PYTHONPATH", packages)

@@ -70,7 +70,9 @@ def test_a_variable_says_how_much_memory(monkeypatch, text):
 def test_a_number_of_processors_that_is_none_is_refused(monkeypatch, text):
     """The error names the variable and what it must be; the command ends as wrongly used."""
     monkeypatch.setenv(machine.CORES_VARIABLE, text)
-    with pytest.raises(machine.SparkSettingError, match="LEDGERMQ_SPARK_CORES.* 1 to 1024") as told:
+    with pytest.raises(
+        machine.SparkSettingError, match=r"LEDGERMQ_SPARK_CORES.* 1 to 1024"
+    ) as told:
         machine.cores()
     assert exit_code_of(told.value) == USAGE
 
@@ -79,5 +81,5 @@ def test_a_number_of_processors_that_is_none_is_refused(monkeypatch, text):
 def test_memory_that_spark_cannot_have_is_refused(monkeypatch, text):
     """What Java would choke on, and less than Spark begins with."""
     monkeypatch.setenv(machine.MEMORY_VARIABLE, text)
-    with pytest.raises(machine.SparkSettingError, match="LEDGERMQ_SPARK_MEMORY.* such as 6g"):
+    with pytest.raises(machine.SparkSettingError, match=r"LEDGERMQ_SPARK_MEMORY.* such as 6g"):
         machine.memory(2)

@@ -16,7 +16,6 @@ from ledgermq_spark.log.positions import (
     parse_moment,
     resolve_at,
 )
-from ledgermq_spark.rebuild import rebuild
 
 LOG = PartitionRange(topic="t.operations", partition=0, start=10, end=20)
 
@@ -65,7 +64,7 @@ def test_the_first_record_since_a_time_is_looked_for_by_that_time(monkeypatch):
             return [TopicPartition("t.operations", 0, 0)]
 
     monkeypatch.setattr(positions, "reading", lambda _: nullcontext(Consumer()))
-    monkeypatch.setattr(rebuild, "locate", lambda *_: (None, replace(LOG, start=0)))
+    monkeypatch.setattr(positions, "locate", lambda *_: (None, replace(LOG, start=0)))
     target = Target(broker="nobody:1", queue_manager="QM1", topic_prefix="t", timeout_seconds=1)
     assert _first_position(target, datetime(1970, 1, 2, tzinfo=UTC)) == 0
     assert asked == [86_400_000]
