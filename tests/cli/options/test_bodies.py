@@ -6,10 +6,11 @@ import base64
 import json
 from datetime import date
 
+import click
 import pytest
 
-from ledgermq.cli.options.bodies import body_document, body_line
-from ledgermq.cli.printing.output import json_text
+from ledgermq.cli.options.bodies import body_document, body_line, map_from_json
+from ledgermq.cli.printing.output import Output, json_text
 from ledgermq.wire.content.bodies import ReadOnlyDict, StreamBody
 from ledgermq.wire.content.objects import ObjectBody
 
@@ -55,6 +56,33 @@ def test_what_is_not_loaded_is_shown_in_base64(body):
         "body": encoded,
     }
     assert body_line(body) == encoded
+
+
+@pytest.mark.parametrize("data", [b"1e999", b"[NaN]", b"-Infinity", b"[" * 50_000])
+def test_what_python_alone_takes_for_json_is_shown_in_base64(data):
+    """Programs that read our JSON could not."""
+    document = body_document(ObjectBody.encoded("json", data))
+    assert document["body"] == base64.b64encode(data).decode()
+
+
+@pytest.mark.parametrize("text", ["a\ud800", "\x9b2J", "\u202egnp.exe", "\u2028"])
+@pytest.mark.parametrize("shape", [lambda one: one, lambda one: [{one: one}]])
+def test_a_body_that_json_escapes_is_shown_whatever_it_escapes(capsys, text, shape):
+    """Half of a surrogate pair, which no output encodes, ended `get` before it acknowledged; what
+    would steer a terminal stays escaped in JSON.
+    """
+    body = ObjectBody.encoded("json", json.dumps(shape(text)).encode())
+    Output(as_json=True).line(body_document(body))
+    told = capsys.readouterr().out
+    assert told.isascii()
+    assert json.loads(told)["body"] == shape(text)
+    body_line(body).encode()
+
+
+def test_a_map_that_is_nested_too_deeply_is_wrong_use():
+    """As any other that is no map."""
+    with pytest.raises(click.UsageError, match="BODY is nested too deeply"):
+        map_from_json("[" * 50_000, where="BODY")
 
 
 def test_bytes_in_a_stream_are_text_on_a_line():

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import click
 
+from ledgermq.cli.printing.output import json_text
 from ledgermq.wire.content.bodies import StreamBody
 from ledgermq.wire.content.objects import ObjectBody
 
@@ -33,6 +34,8 @@ def map_from_json(text: str, *, where: str) -> dict[str, Any]:
         found = json.loads(text)
     except ValueError as error:
         raise click.UsageError(f"{where} is no JSON: {error}") from None
+    except RecursionError:
+        raise click.UsageError(f"{where} is nested too deeply for a map") from None
     if not isinstance(found, dict):
         raise click.UsageError(f'{where} must be a JSON object such as {{"id": 1}}')
     return found
@@ -86,10 +89,15 @@ def body_document(body: Any) -> dict[str, Any]:
 
 
 def _object_document(body: ObjectBody) -> dict[str, Any]:
-    """The JSON of an object message as it travels; what is no JSON, as a pickle, in base64."""
+    """The JSON of an object message as it travels; what is no JSON, as a pickle, in base64.
+
+    So is what Python reads and JSON does not know: numbers that are infinite or none.
+    """
     if body.encoding == "json":
         try:
-            return {"object_encoding": "json", "body": json.loads(body.data)}
+            found = json.loads(body.data)
+            json.dumps(found, allow_nan=False)
+            return {"object_encoding": "json", "body": found}
         except (ValueError, RecursionError):
             pass
     encoded = base64.b64encode(body.data).decode()
@@ -97,11 +105,8 @@ def _object_document(body: ObjectBody) -> dict[str, Any]:
 
 
 def body_line(body: Any) -> str:
+    """A body as a text that every output can encode."""
     document = body_document(body)["body"]
     if isinstance(document, (dict, list)):
-        return json.dumps(document, ensure_ascii=False, default=_bytes_text)
-    return "" if document is None else str(document)
-
-
-def _bytes_text(value: Any) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+        return json_text(document)
+    return "" if document is None else str(document).encode(errors="backslashreplace").decode()

@@ -25,8 +25,12 @@ GAP: Final = 2
 CUT_CHARACTERS_MIN: Final = 10
 UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
 # What steers a terminal, ends a line for some or turns the direction of writing: who puts a message
-# or gives a reason does not draw on the screen of whoever reads it.
-_STEERING: Final = (range(0x20), range(0x7F, 0xA0), range(0x2028, 0x202F), range(0x2066, 0x206A))
+# or gives a reason does not draw on the screen of whoever reads it. Neither can it be a half of a
+# surrogate pair, as JSON may name one, which no output can encode.
+_STEERING: Final = (
+    *(range(0x20), range(0x7F, 0xA0), range(0x2028, 0x202F), range(0x2066, 0x206A)),
+    range(0xD800, 0xE000),
+)
 # A value stays on its line and in its column. JSON has escaped what is below 0x20 by then, and what
 # is above stays JSON.
 _IN_A_CELL: Final = {
@@ -35,6 +39,7 @@ _IN_A_CELL: Final = {
     for code in codes
 }
 _IN_A_TEXT: Final = {code: shown for code, shown in _IN_A_CELL.items() if chr(code) not in "\n\t"}
+_IN_JSON: Final = {code: shown for code, shown in _IN_A_CELL.items() if code >= 0x7F}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,8 +188,12 @@ def _cut(columns: Sequence[Column], cells: list[list[str]], width: int) -> list[
 
 
 def json_text(document: Any, *, indent: int | None = None) -> str:
-    """A document as JSON; bytes become text if they are UTF-8, else hexadecimal."""
-    return json.dumps(document, indent=indent, default=_unusual, ensure_ascii=False)
+    """A document as JSON; bytes become text if they are UTF-8, else hexadecimal.
+
+    What would steer a terminal is escaped, which means the same to programs.
+    """
+    text = json.dumps(document, indent=indent, default=_unusual, ensure_ascii=False)
+    return text.translate(_IN_JSON)
 
 
 def iso_time(time_us: int | None, *, precision: str = "microseconds") -> str | None:
