@@ -91,17 +91,20 @@ def body_document(body: Any) -> dict[str, Any]:
 def _object_document(body: ObjectBody) -> dict[str, Any]:
     """The JSON of an object message as it travels; what is no JSON, as a pickle, in base64.
 
-    So is what Python reads and JSON does not know: numbers that are infinite or none.
+    So is what Python alone takes for JSON: numbers that are none.
     """
     if body.encoding == "json":
         try:
-            found = json.loads(body.data)
-            json.dumps(found, allow_nan=False)
+            found = json.loads(body.data, parse_constant=_no_constant)
             return {"object_encoding": "json", "body": found}
         except (ValueError, RecursionError):
             pass
     encoded = base64.b64encode(body.data).decode()
     return {"object_encoding": body.encoding, "body_encoding": "base64", "body": encoded}
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
 
 
 def body_line(body: Any) -> str:

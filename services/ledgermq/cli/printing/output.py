@@ -7,6 +7,7 @@ pipe carries nothing but the answer.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -190,10 +191,25 @@ def _cut(columns: Sequence[Column], cells: list[list[str]], width: int) -> list[
 def json_text(document: Any, *, indent: int | None = None) -> str:
     """A document as JSON; bytes become text if they are UTF-8, else hexadecimal.
 
-    What would steer a terminal is escaped, which means the same to programs.
+    What would steer a terminal is escaped, which means the same to programs. Numbers that JSON does
+    not know are the texts "NaN", "Infinity" and "-Infinity".
     """
-    text = json.dumps(document, indent=indent, default=_unusual, ensure_ascii=False)
+    given: Any = {"indent": indent, "default": _unusual, "ensure_ascii": False, "allow_nan": False}
+    try:
+        text = json.dumps(document, **given)
+    except ValueError:
+        text = json.dumps(_finite(document), **given)
     return text.translate(_IN_JSON)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def iso_time(time_us: int | None, *, precision: str = "microseconds") -> str | None:
