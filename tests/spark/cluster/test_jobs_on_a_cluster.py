@@ -11,6 +11,7 @@ import pytest
 from ledgermq_spark.audit.report.report import json_report
 from ledgermq_spark.jobs.run import rebuild_at, run_audit, run_tables
 from ledgermq_spark.tables.all_tables import TABLES
+from ledgermq_spark.tables.writing import UNFINISHED
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.long]
 
@@ -125,15 +126,20 @@ def test_an_audit_outlives_an_executor_that_is_killed(cluster, logs, verdict, tm
 def test_tables_are_whole_when_a_job_that_was_killed_runs_again(
     cluster, logs, local_rows, tmp_path
 ):
-    """The driver dies when some tables are written; nothing is lost or there twice then."""
+    """The driver dies when some tables are written, and none is in its place; nothing is lost or
+    there twice then, and nothing unfinished is left.
+    """
     output = tmp_path / "tables"
     arguments = ["tables", *given(cluster, logs[BUSY], BUSY), "--output", str(output)]
     first = cluster.submit(*arguments)
-    first.wait_until(lambda: len(list(output.glob("*/_SUCCESS"))) > 1)
+    unfinished = output / UNFINISHED
+    first.wait_until(lambda: len(list(unfinished.glob("*/_SUCCESS"))) > 1)
     first.kill()
-    assert 1 < len(list(output.glob("*/_SUCCESS"))) < len(TABLES)
+    assert 1 < len(list(unfinished.glob("*/_SUCCESS"))) < len(TABLES)
+    assert not list(output.glob("*/*.parquet"))
     again = cluster.submit(*arguments)
     assert again.wait() == 0, again.said
+    assert not unfinished.exists()
     assert rows_of(output) == local_rows
 
 
