@@ -16,6 +16,7 @@ from ledgermq.cli.printing import exits
 from ledgermq.client.reasons import REASON_ERRORS
 from ledgermq.processor.metrics.families import COUNTER, FAMILIES
 from ledgermq.testing import MemoryBroker
+from ledgermq_spark.log.machine import CORES_VARIABLE, MEMORY_VARIABLE
 from support.checkout import ROOT
 from support.scripts.protocol_pages import PAGES
 
@@ -208,6 +209,7 @@ def test_settings_of_the_worker_that_documents_name_exist():
     known = {f"LEDGERMQ_{field.name.upper()}" for field in fields(WorkerSettings)}
     known |= {"LEDGERMQ_QUEUE_MANAGER", "LEDGERMQ_CACHE_DIR", "LEDGERMQ_IVY_SETTINGS"}
     known |= {"LEDGERMQ_JOURNAL_DIRECTORY", "LEDGERMQ_KAFKA", "LEDGERMQ_KAFKA_CONFIG"}
+    known |= {CORES_VARIABLE, MEMORY_VARIABLE}
     shown = set(re.findall(r"LEDGERMQ_[A-Z_]+[A-Z]", text_of("docs/operations.md")))
     assert shown
     assert shown - known == set()
