@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +13,7 @@ from ledgermq.protocol.operations import Put
 from ledgermq.wire.content import replayed
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.topics.registry import Claim
+from ledgermq_spark.log.headers import properties_text
 from ledgermq_spark.log.positions import PartitionRange
 from ledgermq_spark.log.read_log import as_operation
 from ledgermq_spark.log.rows import BYTES, FLAG, LONG, TEXT, arrow_batch, spark_schema
@@ -125,7 +125,7 @@ def _told(message: Any) -> tuple[Any, ...]:
         message["message_id"].hex(),
         message["priority"],
         message["persistent"],
-        json.dumps(properties),
+        properties_text(properties),
         None if header is None else encode_record(HEADER, header),
         message["content"],
         *(_text(properties.get(name)) for name in (replayed.REPLAY, replayed.FROM)),

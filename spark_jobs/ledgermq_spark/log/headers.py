@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -59,15 +60,19 @@ def header_text(header: op.Header | None) -> str | None:
     """A header as JSON: properties `p`, correlation id `c`, type `t`, times in ms `l`, `d`, `a`.
 
     A redelivery limit that was asked for is `r`. A place in a group is `g`, as `group_text` tells
-    it; `k` says that logical order was asked for.
+    it; `k` says that logical order was asked for. `x` names properties that are texts here, since
+    they are numbers that JSON does not know: with those Spark would find nothing in all of it.
     """
     if header is None:
         return None
+    unknown = _unknown(header["properties"])
     told: dict[str, Any] = {
-        "p": header["properties"],
+        "p": {**header["properties"], **unknown},
         "c": header["correlation_id"],
         "t": header["type"],
     }
+    if unknown:
+        told["x"] = list(unknown)
     times: dict[str, Any] = dict(header)
     told |= {short: times[name] for name, short in _TIMES.items() if times[name]}
     if header.get("redelivery_limit", -1) != -1:
@@ -78,6 +83,28 @@ def header_text(header: op.Header | None) -> str | None:
         if group["logical_order"]:
             told["k"] = True
     return _compact(told)
+
+
+def properties_text(properties: Mapping[str, Any]) -> str:
+    """Properties as JSON; numbers that it does not know are texts."""
+    return json.dumps({**properties, **_unknown(properties)})
+
+
+def _unknown(properties: Mapping[str, Any]) -> dict[str, str]:
+    """Those that are infinite or no number, as Python and Spark write them."""
+    return {
+        name: json.dumps(value)
+        for name, value in properties.items()
+        if isinstance(value, float) and not math.isfinite(value)
+    }
+
+
+def header_of(text: str | None) -> dict[str, Any]:
+    """What `header_text` tells, its properties as they were put; empty if there was no header."""
+    told: dict[str, Any] = json.loads(text) if text else {}
+    for name in told.pop("x", ()):
+        told["p"][name] = float(told["p"][name])
+    return told
 
 
 def origin_text(origin: Mapping[str, Any] | None) -> str | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
 
 from ledgermq.selector import Selector
+from ledgermq_spark.log.headers import header_of
 
 
 class Selected(NamedTuple):
@@ -22,7 +22,7 @@ def matches(selector: Selector | None, message: Selected) -> bool:
     """Whether a selector (None: there is none) is true of a message."""
     if selector is None:
         return True
-    header: dict[str, Any] = {} if message.header is None else json.loads(message.header)
+    header = header_of(message.header)
     properties = header.get("p", {})
 
     def value_of(name: str) -> Any:

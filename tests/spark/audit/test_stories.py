@@ -18,7 +18,16 @@ from support.random_logs.random_ids import RandomIds
 from support.random_logs.random_lifetimes import RandomLifetimes
 from support.random_logs.random_log import RandomLog
 from support.random_logs.random_sources import RandomSources
-from support.stories import endings, grouping, losses, moving, ordering, topics, waiting
+from support.stories import (
+    endings,
+    grouping,
+    losses,
+    moving,
+    ordering,
+    topics,
+    unusual_numbers,
+    waiting,
+)
 from support.stories.written_again import Relocated
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -83,6 +92,7 @@ def scripts():
     found["written again"] = Relocated().script
     found["groups"] = grouping.complete_and_not()
     found["parked"] = ordering.parked()
+    found["unusual numbers"] = unusual_numbers.told()
     found["group clashes"] = Script()
     clashes(found["group clashes"])
     for kept, grouped in ((True, True), (True, False), (False, True)):

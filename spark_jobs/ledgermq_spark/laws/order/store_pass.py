@@ -27,6 +27,7 @@ from ledgermq_spark.laws.order.store_records import (
     group_place,
 )
 from ledgermq_spark.laws.refusals.text_checks import groups_are_wrong
+from ledgermq_spark.log.headers import header_of
 
 # A store in which nothing is as it is due is not told of any further.
 FINDINGS_MAX = 20
@@ -395,7 +396,7 @@ def _step(event: Event) -> int:
 
 
 def _message(event: Event) -> Message:
-    header = json.loads(event.text) if event.text else {}
+    header = header_of(event.text)
     group = group_place(header) if event.flag else None
     return Message(
         sequence=event.sequence,

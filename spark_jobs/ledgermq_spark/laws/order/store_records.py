@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from ledgermq.protocol.get_options import PLAIN, GroupPosition, Options
 from ledgermq.selector import Selector
-from ledgermq_spark.log.headers import without_group
+from ledgermq_spark.log.headers import header_of, without_group
 from ledgermq_spark.log.matching import Selected, matches
 
 AVAILABLE: Final = "available"
@@ -70,7 +69,7 @@ class Message:
 
     def given_header(self) -> dict[str, Any]:
         """Properties `p`, correlation id `c`, type `t`, as far as its sender gave them."""
-        return {} if self.header is None else dict(json.loads(self.header))
+        return header_of(self.header)
 
     def is_selected(self, selector: Selector | None) -> bool:
         """Whether a selector is true of it (PROTOCOL.md §12)."""

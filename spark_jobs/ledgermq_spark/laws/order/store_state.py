@@ -23,6 +23,7 @@ from ledgermq_spark.laws.order.store_records import (
     group_key,
     group_place,
 )
+from ledgermq_spark.log.headers import header_of
 
 
 def told(known: StorePass) -> Iterator[str]:
@@ -113,7 +114,7 @@ def _message_values(message: Message) -> dict[str, Any]:
 
 
 def _message(values: dict[str, Any]) -> Message:
-    header = json.loads(values["header"]) if values["header"] else {}
+    header = header_of(values["header"])
     group = group_place(header) if values["is_grouped"] else None
     return Message(
         sequence=values["sequence"],

@@ -19,7 +19,7 @@ from ledgermq.protocol.limits import (
 from ledgermq.protocol.settings import DEFAULTS, changed, wrong_in
 from ledgermq.selector import SelectorError, parse_selector
 from ledgermq_spark.journal.backups import Backups
-from ledgermq_spark.log.headers import without_group
+from ledgermq_spark.log.headers import header_of, without_group
 from ledgermq_spark.log.matching import Selected, matches
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def backup_reasons(entries: list[Any]) -> list[tuple[int, str | None]]:
 
 
 def _each(headers: Headers) -> list[dict[str, Any]]:
-    return [json.loads(one) for one in headers or () if one is not None]
+    return [header_of(one) for one in headers or () if one is not None]
 
 
 def _is_wrong_group(told: dict[str, Any]) -> bool:
