@@ -30,7 +30,7 @@ from support.stories import (
 )
 from support.stories.written_again import Relocated
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1_200)]
 
 # Seed, steps, flavours.
 RANDOM = (
