@@ -18,7 +18,7 @@ from ledgermq.client.sending.making import MessageMaker, Sending
 from ledgermq.errors import LedgerMQError, MessageFormatError, MessageTooLargeError
 from ledgermq.protocol.operations import PutMessage
 from ledgermq.wire.content.content import Body
-from ledgermq.wire.content.objects import ObjectBody
+from ledgermq.wire.content.objects import ObjectBody, no_constant
 from ledgermq.wire.framing.confluent import readable_headers
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _json_body(value: bytes | None) -> Body:
     """A flat object as a map, anything else as an object."""
     if value is None:
         return None
-    read = json.loads(value, object_pairs_hook=_object, parse_constant=_constant)
+    read = json.loads(value, object_pairs_hook=_object, parse_constant=no_constant)
     is_flat = isinstance(read, dict) and not any(
         isinstance(one, dict | list) or (type(one) is int and not -(2**63) <= one < 2**63)
         for one in read.values()
@@ -152,10 +152,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a name stands twice in an object")
     return found
-
-
-def _constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
 
 
 # What a record's value becomes. Bytes carry anything as it is, Avro and Protobuf too.

@@ -15,7 +15,7 @@ import click
 
 from ledgermq.cli.printing.output import json_text
 from ledgermq.wire.content.bodies import StreamBody
-from ledgermq.wire.content.objects import ObjectBody
+from ledgermq.wire.content.objects import ObjectBody, no_constant
 
 _WORDS: Final = {"true": True, "false": False}
 
@@ -95,16 +95,12 @@ def _object_document(body: ObjectBody) -> dict[str, Any]:
     """
     if body.encoding == "json":
         try:
-            found = json.loads(body.data, parse_constant=_no_constant)
+            found = json.loads(body.data, parse_constant=no_constant)
             return {"object_encoding": "json", "body": found}
         except (ValueError, RecursionError):
             pass
     encoded = base64.b64encode(body.data).decode()
     return {"object_encoding": body.encoding, "body_encoding": "base64", "body": encoded}
-
-
-def _no_constant(text: str) -> Any:
-    raise ValueError(f"{text} is no JSON")
 
 
 def body_line(body: Any) -> str:

@@ -199,12 +199,17 @@ _WRITERS: Final[dict[type, Callable[[Any], tuple[str, Any]]]] = {
 
 def _from_json(data: bytes) -> Any:
     try:
-        return _value(json.loads(data.decode(), parse_constant=_no_constant))
+        return _value(json.loads(data.decode(), parse_constant=no_constant))
     except _UNREADABLE as error:
         raise MessageUndecodableError(f"the object cannot be decoded: {error!r}") from error
 
 
-def _no_constant(text: str) -> Any:
+def no_constant(text: str) -> Any:
+    """Refuses what Python alone takes for JSON: numbers that are none or infinite.
+
+    Raises:
+        ValueError: Always.
+    """
     raise ValueError(f"{text} is no JSON")
 
 
