@@ -1,8 +1,13 @@
-"""One Spark session for all tests of the Spark jobs."""
+"""One Spark session for all tests of the Spark jobs, and one judgement of many logs."""
+
+from collections import defaultdict
 
 import pytest
 
+from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.log.session import spark_session
+from support.audits.lawful_logs import lawful_logs
+from support.audits.tampered_logs import tampered_logs
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +33,30 @@ def spark(tmp_path_factory):
 def without_laws(monkeypatch):
     """The audit asks no laws: they are most of its time, and other tests are about them."""
     monkeypatch.setattr("ledgermq_spark.audit.audit.breaches", lambda _facts, _laws: ([], []))
+
+
+@pytest.fixture(scope="session")
+def scripts():
+    """Return every story and random log by its name."""
+    return lawful_logs()
+
+
+@pytest.fixture(scope="session")
+def facts(spark, scripts):
+    """Return the frames of all of them, and of those in which something breaks a law."""
+    logs = tampered_logs()
+    for name, script in scripts.items():
+        logs.fold(name, script.entries)
+    return logs.facts(spark)
+
+
+@pytest.fixture(scope="session")
+def broken(facts):
+    """Return what breaks a law in each of these logs: law, position, summary.
+
+    Laws are asked once for all: that takes as long for many logs as for one.
+    """
+    found = defaultdict(list)
+    for row in facts.judge_apart(LAWS):
+        found[row["queue_manager"]].append((row["law"], row["position"], row["summary"]))
+    return found

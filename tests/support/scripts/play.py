@@ -126,7 +126,9 @@ class Player:
             kept = checks.contents(state)
             assert self.restarts or checks.contents(self.thawed) == kept, "a snapshot led elsewhere"
             self.thawed = checks.thaw(checks.freeze(state))
-            assert checks.contents(self.thawed) == kept, "the snapshot does not tell the whole state"
+            assert checks.contents(self.thawed) == kept, (
+                "the snapshot does not tell the whole state"
+            )
         assert next_deadline(self.thawed) == next_deadline(state)
         self.queue_statuses = query.queue_statuses(state)
         self.topic_statuses = topic_query.topic_statuses(state)

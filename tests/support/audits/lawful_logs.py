@@ -1,0 +1,111 @@
+"""Logs that no law finds anything in: stories, and random logs of every kind of operation."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from support.brokers.log_writer import Script
+from support.planted.group_planting import clashes
+from support.random_logs.random_doubts import RandomDoubts, SegmentDoubts
+from support.random_logs.random_endings import RandomEndings
+from support.random_logs.random_ids import RandomIds
+from support.random_logs.random_lifetimes import RandomLifetimes
+from support.random_logs.random_log import RandomLog
+from support.random_logs.random_sources import RandomSources
+from support.stories import (
+    endings,
+    grouping,
+    losses,
+    moving,
+    ordering,
+    topics,
+    unusual_numbers,
+    waiting,
+)
+from support.stories.written_again import Relocated
+
+# Each for a log of 120 steps.
+FLAVOURS: tuple[dict[str, bool], ...] = (
+    {},
+    {"topics": True},
+    {"ends": True},
+    {"groups": True},
+    {"moves": True},
+    {"redelivery": True},
+    {"quotas": True},
+    {"clock": True},
+    {"topics": True, "ends": True, "moves": True},
+    {"topics": True, "groups": True, "redelivery": True, "quotas": True},
+    {"unit_limits": True},
+    {"unit_limits": True, "topics": True, "groups": True, "quotas": True, "redelivery": True},
+)
+# Seed, steps, flavours.
+RANDOM = (
+    (27, 400, ("topics",)),
+    (1, 500, ("groups",)),
+    (11, 400, ("topics", "ends")),
+    (2, 140, ("topics", "ends", "moves")),
+    (23, 200, ("quotas", "topics", "ends")),
+    (1, 160, ("redelivery",)),
+    (2, 160, ("redelivery", "ends", "topics")),
+    (3, 160, ("redelivery", "ends", "topics", "moves")),
+    (37, 160, ("redelivery", "ordered", "ends", "topics", "moves")),
+    # Messages come to the subscription of a topic and are delivered from there at once.
+    (17, 160, ("redelivery", "ordered", "moves")),
+    (5, 300, ("unit_limits", "quotas", "ends", "clock")),
+)
+FIFO_MODES = ("PROTECTED", "SERIALIZED", "CONCURRENT", "PROTECTED")
+DELAYS = {"delays_ms": (50, 150, 400), "segmented": True}
+# Seed, the second destination, what else there is.
+FIFO = ((6, "topic:t", DELAYS), (3, "topic:t", {}), (3, "queue:b", {}))
+
+
+def random_logs() -> Iterator[tuple[str, Script]]:
+    """The name and script of each random log."""
+    for seed, flavour in enumerate(FLAVOURS):
+        script = Script(random=random.Random(seed))
+        RandomLog(script, **flavour).grow(120)
+        yield f"random flavour {seed}", script
+    for seed, steps, parts in RANDOM:
+        script = Script(random=random.Random(seed))
+        RandomLog(script, **dict.fromkeys(parts, True)).grow(steps)
+        yield f"random {seed} {' '.join(parts)}", script
+    for seed, place, more in FIFO:
+        script = Script(random=random.Random(seed))
+        log = RandomEndings(
+            script,
+            fifo_modes=FIFO_MODES,
+            places=("queue:a", place),
+            redelivery_ms=(0, 300),
+            **more,
+        )
+        yield f"random {seed} modes {place}", log.grow(170)
+    yield "random lifetimes", RandomLifetimes(Script(random=random.Random(9))).grow(260)
+    yield "random sources", RandomSources(Script(random=random.Random(5))).grow(200)
+    yield "random ids", RandomIds(Script(random=random.Random(6))).grow(200)
+    yield "random doubts", RandomDoubts(Script(random=random.Random(4))).grow(120)
+    yield "random segments in doubt", SegmentDoubts(Script(random=random.Random(22))).grow(200)
+
+
+def lawful_logs() -> dict[str, Script]:
+    """Every one of them by its name."""
+    found = dict(random_logs())
+    found["endings"] = endings.told()[0]
+    found["wandering"] = moving.wandering()[0]
+    found["sent back"] = moving.parked_and_sent_back()[0]
+    found["two losses"] = losses.two_losses()
+    found["segments in doubt"] = losses.inside_a_message_in_doubt()
+    found["ended in flight"] = topics.ended_in_flight()
+    found["made anew"] = topics.made_anew()
+    found["ended with a connection"] = topics.ended_with_a_connection()[0]
+    found["held up"] = waiting.held_up()[0]
+    found["written again"] = Relocated().script
+    found["groups"] = grouping.complete_and_not()
+    found["parked"] = ordering.parked()
+    found["unusual numbers"] = unusual_numbers.told()
+    found["group clashes"] = Script()
+    clashes(found["group clashes"])
+    for kept, grouped in ((True, True), (True, False), (False, True)):
+        found[f"delayed {kept} {grouped}"] = ordering.delayed(kept=kept, grouped=grouped)
+    return found
