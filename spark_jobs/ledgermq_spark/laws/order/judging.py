@@ -8,8 +8,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq_spark.laws.order import store_state
+from ledgermq_spark.laws.order.event import Event
 from ledgermq_spark.laws.order.store_events import EVENT_TYPES, KEYS
-from ledgermq_spark.laws.order.store_pass import Event, Finding, StorePass
+from ledgermq_spark.laws.order.store_pass import Finding, StorePass
 from ledgermq_spark.log.rows import LONG, TEXT, arrow_batch, spark_schema
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Final
 from ledgermq_spark.laws.refusals.expressions import stands
 from ledgermq_spark.tables.events import PUT_MESSAGES
 
-# Columns of `store_pass.Event` after those that say which store it is.
+# Columns of `event.Event` after those that say which store it is.
 EVENT_TYPES: Final = {
     "position": "BIGINT",
     "step": "BIGINT",

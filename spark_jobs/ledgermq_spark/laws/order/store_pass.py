@@ -11,68 +11,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ledgermq.protocol.get_options import Options
 from ledgermq.protocol.reasons import Reason
-from ledgermq.selector import Selector, parse_selector
+from ledgermq.selector import parse_selector
+from ledgermq_spark.laws.order.event import Event
 from ledgermq_spark.laws.order.group_puts import GroupPuts
 from ledgermq_spark.laws.order.parked_groups import ParkedGroups
 from ledgermq_spark.laws.order.store import Settings, Store
-from ledgermq_spark.laws.order.store_records import (
-    IN_FLIGHT,
-    Consumer,
-    Message,
-    group_key,
-    group_place,
-)
+from ledgermq_spark.laws.order.store_records import IN_FLIGHT, Consumer, Message
 from ledgermq_spark.laws.refusals.text_checks import groups_are_wrong
-from ledgermq_spark.log.headers import header_of
 
 # A store in which nothing is as it is due is not told of any further.
 FINDINGS_MAX = 20
 OF_GROUPS = (Reason.GROUP_CLASH, Reason.UNIT_OF_WORK_INCONSISTENT)
-
-
-class Event(NamedTuple):
-    """Something that happens to a store: a move if it has a step, else to a consumer or settings.
-
-    `what` is the state after a move. `told_index` is that of the outcome by which it was told: of a
-    Delivered, else of the operation's reply. `number` is a delivery of a move, a credit, or a
-    delivery up to which something was handed over; `text` is the header of a message, a selector,
-    options or settings.
-    """
-
-    position: int
-    step: int | None
-    told_index: int | None
-    what: str
-    before: str | None
-    cause: str | None
-    sequence: int
-    session: int
-    consumer: int
-    number: int
-    text: str | None
-    time_us: int
-    priority: int
-    message_id: bytes | None
-    is_persistent: bool | None
-    flag: bool | None
-
-    @property
-    def is_delivery(self) -> bool:
-        return self.step is not None and self.what in IN_FLIGHT
-
-    @property
-    def is_put_in_group(self) -> bool:
-        return (
-            self.step is not None
-            and self.before == "new"
-            and self.session >= 0
-            and bool(self.flag)
-            and '"g":' in (self.text or "")
-        )
 
 
 class Finding(NamedTuple):
@@ -119,7 +71,7 @@ class StorePass:
 
     def _judge(self, events: list[Event]) -> Iterator[Finding]:
         others = [one for one in events if one.step is None and one.what != "refused put"]
-        others.sort(key=lambda one: (_index(one), one.consumer))
+        others.sort(key=lambda one: (one.behind_index, one.consumer))
         yield from self._settled(events)
         grouped: dict[int, list[Event]] = {}
         for one in events:
@@ -127,12 +79,12 @@ class StorePass:
                 grouped.setdefault(one.number, []).append(one)
         given: list[Event] = []
         for move in sorted(_moves(events), key=_step):
-            is_next = others and _index(others[0]) < _index(move)
+            is_next = others and others[0].behind_index < move.behind_index
             if given and (not move.is_delivery or is_next):
                 yield from self._deliver(given)
                 given = []
             if move.is_delivery:
-                while others and _index(others[0]) < _index(move):
+                while others and others[0].behind_index < move.behind_index:
                     yield from self._change(others.pop(0))
                 given.append(move)
             else:
@@ -180,7 +132,7 @@ class StorePass:
         """Holds a Put against the groups that it is for, before any of it is there (§13)."""
         # Those that are not born yet may stand behind others.
         events.sort(key=lambda one: (one.sequence, _step(one)))
-        messages = [_message(one) for one in events]
+        messages = [one.as_message for one in events]
         session = events[0].session
         for message, reason in self.group_puts.reasons(session, messages, self.store.group):
             yield Finding(
@@ -198,7 +150,7 @@ class StorePass:
         """Holds a Put that was refused against the groups that it was for."""
         events.sort(key=lambda one: one.number)
         right = list(takewhile(lambda one: not groups_are_wrong([one.text]), events))
-        session, messages = events[0].session, [_message(one) for one in right]
+        session, messages = events[0].session, [one.as_message for one in right]
         reasons = self.group_puts.reasons(session, messages, self.store.group)
         _, due = next(reasons, (None, Reason.GROUP_INVALID if len(right) < len(events) else None))
         told = events[0].cause
@@ -221,7 +173,7 @@ class StorePass:
             return
         message = self.store.messages.get(event.sequence)
         if message is None:
-            message = _message(event)
+            message = event.as_message
             if event.what != "gone":
                 self.store.add(message)
                 self.store.move(message, event.what)
@@ -251,7 +203,7 @@ class StorePass:
                 self.parked.unpark_all()
             return
         if event.what == "opened":
-            consumer = _consumer(event, parse_selector(event.text))
+            consumer = event.as_consumer(parse_selector(event.text))
             consumer.is_work_ended = event.number > 0
             store.open(consumer)
             return
@@ -263,7 +215,7 @@ class StorePass:
 
     def _match_options(self, consumer: Consumer, event: Event) -> Iterator[Finding]:
         """What a Get asks for that contradicts the place of its consumer (§13)."""
-        options = _options(event.text)
+        options = event.as_options
         disagrees = options is not None and self.store.disagrees(consumer, options)
         answers = ("accepted", f"refused {Reason.MATCH_OPTIONS_INVALID}")
         was_refused = event.what == "refused Get"
@@ -286,7 +238,7 @@ class StorePass:
             case "closed":
                 store.close(consumer)
             case "Get":
-                store.get(consumer, number, _options(event.text))
+                store.get(consumer, number, event.as_options)
             case "Rollback" | "Recover" | "forced rollback":
                 consumer.credit = 0
                 consumer.is_work_ended = event.what == "forced rollback"
@@ -336,7 +288,7 @@ class StorePass:
         if message is None or message.state in IN_FLIGHT:
             return
         if consumer is None:
-            consumer = _consumer(event, None)
+            consumer = event.as_consumer(None)
             consumer.is_open = False
         self.store.give(consumer, [message], [event.number])
         consumer.credit = max(consumer.credit, 0)
@@ -387,39 +339,5 @@ def _moves(events: list[Event]) -> list[Event]:
     return [one for one in events if one.step is not None]
 
 
-def _index(event: Event) -> int:
-    return -1 if event.told_index is None else event.told_index
-
-
 def _step(event: Event) -> int:
     return event.step or 0
-
-
-def _message(event: Event) -> Message:
-    header = header_of(event.text)
-    group = group_place(header) if event.flag else None
-    return Message(
-        sequence=event.sequence,
-        rank=(-event.priority, event.sequence),
-        message_id=event.message_id or b"",
-        is_persistent=bool(event.is_persistent),
-        enqueued_at_us=event.time_us,
-        header=event.text,
-        group=group,
-        is_in_unit=event.before == "uncommitted put" or event.what == "uncommitted put",
-        keeps_order=bool(header.get("k")),
-        key=group_key(header, group),
-    )
-
-
-def _consumer(event: Event, selector: Selector | None) -> Consumer:
-    return Consumer(session=event.session, number=event.consumer, selector=selector)
-
-
-def _options(text: str | None) -> Options | None:
-    if text is None:
-        return None
-    told: dict[str, Any] = json.loads(text)
-    for name in ("message_id", "group_id"):
-        told[name] = bytes.fromhex(told[name])
-    return Options(**told)

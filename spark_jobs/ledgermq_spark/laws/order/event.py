@@ -1,0 +1,97 @@
+"""What happens to a store, as the pass over it takes it, and what that tells of (law F)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from ledgermq.protocol.get_options import Options
+from ledgermq.selector import Selector
+from ledgermq_spark.laws.order.store_records import (
+    IN_FLIGHT,
+    Consumer,
+    Message,
+    group_key,
+    group_place,
+)
+from ledgermq_spark.log.headers import header_of
+
+
+class Event(NamedTuple):
+    """Something that happens to a store: a move if it has a step, else to a consumer or settings.
+
+    `what` is the state after a move. `told_index` is that of the outcome by which it was told: of a
+    Delivered, else of the operation's reply. `number` is a delivery of a move, a credit, or a
+    delivery up to which something was handed over; `text` is the header of a message, a selector,
+    options or settings.
+    """
+
+    position: int
+    step: int | None
+    told_index: int | None
+    what: str
+    before: str | None
+    cause: str | None
+    sequence: int
+    session: int
+    consumer: int
+    number: int
+    text: str | None
+    time_us: int
+    priority: int
+    message_id: bytes | None
+    is_persistent: bool | None
+    flag: bool | None
+
+    @property
+    def is_delivery(self) -> bool:
+        """Whether a message moves into flight."""
+        return self.step is not None and self.what in IN_FLIGHT
+
+    @property
+    def is_put_in_group(self) -> bool:
+        """Whether a session puts a message into a group."""
+        return (
+            self.step is not None
+            and self.before == "new"
+            and self.session >= 0
+            and bool(self.flag)
+            and '"g":' in (self.text or "")
+        )
+
+    @property
+    def behind_index(self) -> int:
+        """The outcome that it comes behind in its entry; -1: it comes before all of them."""
+        return -1 if self.told_index is None else self.told_index
+
+    @property
+    def as_message(self) -> Message:
+        """The message that a move brings."""
+        header = header_of(self.text)
+        group = group_place(header) if self.flag else None
+        return Message(
+            sequence=self.sequence,
+            rank=(-self.priority, self.sequence),
+            message_id=self.message_id or b"",
+            is_persistent=bool(self.is_persistent),
+            enqueued_at_us=self.time_us,
+            header=self.text,
+            group=group,
+            is_in_unit="uncommitted put" in (self.before, self.what),
+            keeps_order=bool(header.get("k")),
+            key=group_key(header, group),
+        )
+
+    def as_consumer(self, selector: Selector | None) -> Consumer:
+        """The consumer to whom it happens, as one that is new."""
+        return Consumer(session=self.session, number=self.consumer, selector=selector)
+
+    @property
+    def as_options(self) -> Options | None:
+        """The options that a Get asks with, if it has any."""
+        if self.text is None:
+            return None
+        told: dict[str, Any] = json.loads(self.text)
+        for name in ("message_id", "group_id"):
+            told[name] = bytes.fromhex(told[name])
+        return Options(**told)
