@@ -126,7 +126,8 @@ def test_a_delay_is_worked_out_in_no_time_after_any_number_of_backouts():
     player = Player(with_model=False)
     for line in read_scripts("\n".join(lines))[0].lines:
         player.line(line)
-    player.state.queues["q"].messages[0].backout_count = 10**9
+    for state in (player.state, player.thawed):
+        state.queues["q"].messages[0].backout_count = 10**9
     begin = time.perf_counter()
     for line in read_scripts("recover 1 -> returned 1")[0].lines:
         player.line(line)

@@ -122,13 +122,11 @@ class Player:
                 listed = refusals_of(type(operation).__name__)
                 assert one.outcome.reason in listed, "the protocol lists no such refusal"
         if self.restarts or position % ENTRIES_A_SNAPSHOT == 0:
-            # What was folded beside this state has come to the same.
-            kept = checks.contents(state)
-            assert self.restarts or checks.contents(self.thawed) == kept, "a snapshot led elsewhere"
+            kept, beside = checks.contents(state), checks.contents(self.thawed)
+            assert self.restarts or beside == kept, "a state from a snapshot became another one"
             self.thawed = checks.thaw(checks.freeze(state))
-            assert checks.contents(self.thawed) == kept, (
-                "the snapshot does not tell the whole state"
-            )
+            restored = checks.contents(self.thawed)
+            assert restored == kept, "the snapshot does not tell the whole state"
         assert next_deadline(self.thawed) == next_deadline(state)
         self.queue_statuses = query.queue_statuses(state)
         self.topic_statuses = topic_query.topic_statuses(state)
