@@ -60,7 +60,7 @@ def test_a_killed_worker_is_started_again_and_a_second_start_finds_the_data(tmp_
         supervisor.kill_worker()
         session.do(op.Alive)
         assert supervisor.worker_pid != first
-        assert supervisor.restarts == 1
+        assert supervisor.restarts == 1, said
         assert "was killed by SIGKILL" in said[0]
         client.close()
     with Supervisor(tmp_path) as supervisor:
