@@ -178,9 +178,18 @@ def relocate(
             _renew_checkpoints(connection)
     document = {**asdict(done), "queue_manager": claim.queue_manager, "before": upto}
     document["staying"] = [{**asdict(one), "what": one.named} for one in done.staying]
-    for one in done.staying:
-        output.remark(f"{one.named} stays there: end its unit of work, or wait for it")
+    _tell_of_staying(output, done)
     output.done(_relocated(done, claim.queue_manager, upto), document)
+
+
+def _tell_of_staying(output: Output, done: Relocated) -> None:
+    """Names what was not written again, and says if others were not even looked at."""
+    for one in done.staying[:PINS_SHOWN]:
+        output.remark(f"{one.named} stays there: end its unit of work, or wait for it")
+    if others := done.staying[PINS_SHOWN:]:
+        output.remark(f"{count_of(len(others), 'other')} stay there for the same reason")
+    if done.more and not done.dry_run:
+        output.remark("what stands behind these was not looked at: run this again once they ended")
 
 
 def _relocated(done: Relocated, queue_manager: str, before: int) -> str:

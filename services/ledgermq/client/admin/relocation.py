@@ -42,7 +42,8 @@ class Relocated:
         skipped: How many others went before the entry came.
         bytes: Size of the bodies that were written.
         entries: How many entries of the log that took.
-        more: Of a dry run: whether there may be more than it looked at.
+        more: Whether there may be more behind the 1,000 messages that were looked at last: in a dry
+            run, or where all of these stay.
         staying: What needs the log below and cannot be written again: uncommitted and blocked puts.
         position: Log position of the last outcome, or that a dry run is true at.
         dry_run: Whether nothing was written.
@@ -89,7 +90,7 @@ class Relocation(AdminPart):
 
         Args:
             read: Gives the value of the record at a position of the operations log.
-            before: The log position.
+            before: The log position; if the log is shorter, all that stands on it now.
             reason: Why; it stands on the log.
             actor: Who asks for it; the user of the operating system if it is left out.
             dry_run: Whether only to look at the first 1,000.
@@ -104,6 +105,8 @@ class Relocation(AdminPart):
         messages = skipped = written = entries = 0
         while True:
             live = self.log_pins(PINS_AT_A_TIME)
+            # What is written now stands behind that, and is not written again.
+            before = min(before, live.position + 1) if not entries else before
             below = [one for one in live.pins if one.body_position < before]
             movable = [one for one in below if one.sequence >= 0]
             more = len(below) == PINS_AT_A_TIME
@@ -122,7 +125,7 @@ class Relocation(AdminPart):
             skipped=skipped,
             bytes=written,
             entries=entries,
-            more=more and dry_run,
+            more=more,
             staying=tuple(one for one in below if one.sequence < 0),
             position=position,
             dry_run=dry_run,
