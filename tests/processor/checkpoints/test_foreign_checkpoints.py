@@ -35,7 +35,7 @@ GARBAGE_KEYS = [
     b"QM1/chunk/xyz",
     b"QM2/manifest/3",
     b"QM2/chunk/" + b"0" * 64,
-    b"QM1/root/0",
+    b"QM1/roots/0",
 ]
 
 
