@@ -103,10 +103,10 @@ class Relocation(AdminPart):
         """
         who = getpass.getuser() if actor is None else actor
         messages = skipped = written = entries = 0
+        live = self.log_pins(PINS_AT_A_TIME)
+        # What is written from now on stands behind that, and is not written again.
+        before = min(before, live.position + 1)
         while True:
-            live = self.log_pins(PINS_AT_A_TIME)
-            # What is written now stands behind that, and is not written again.
-            before = min(before, live.position + 1) if not entries else before
             below = [one for one in live.pins if one.body_position < before]
             movable = [one for one in below if one.sequence >= 0]
             more = len(below) == PINS_AT_A_TIME
@@ -120,6 +120,7 @@ class Relocation(AdminPart):
                 reply = self._link.administer(Relocate, messages=copies, actor=who, reason=reason)
                 messages, skipped = messages + reply.affected, skipped + reply.skipped
                 written, entries = written + size, entries + 1
+            live = self.log_pins(PINS_AT_A_TIME)
         return Relocated(
             messages=messages,
             skipped=skipped,
