@@ -20,7 +20,7 @@ from ledgermq_spark.tables.life import Life, lives_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from ledgermq_spark.laws.law import Facts
+    from ledgermq_spark.laws.facts import Facts
 
 LIVES_DEFAULT: Final = 20
 _LACKING: Final = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
@@ -42,7 +42,8 @@ class History:
         Raises:
             KeyError: There is no such table.
         """
-        return self._facts.query(TABLES[name])
+        table: DataFrame = self._facts.query(TABLES[name])
+        return table
 
     def events(self) -> DataFrame:
         """`message_events`: each move of each message, and each put that had to wait."""

@@ -158,7 +158,7 @@ def fold_all(cases: list[Case], jobs: int) -> None:
 def judged() -> tuple[dict[str, set[str]], int]:
     """Letters of the laws that each log breaks, and how many logs are of the right fold."""
     from ledgermq_spark.laws.all_laws import LAWS
-    from ledgermq_spark.log.session import spark_session
+    from support.audits.engines import duck_engine
     from support.audits.testimonies import Logs
 
     logs = Logs()
@@ -174,9 +174,8 @@ def judged() -> tuple[dict[str, set[str]], int]:
         if path.name != "right":
             for number, rows in _read(path.name).rows.items():
                 add(f"{path.name} {number}", rows)
-    spark = spark_session(driver_memory="6g")
     letters: dict[str, set[str]] = defaultdict(set)
-    for row in logs.facts(spark).judge_apart(LAWS, most=10_000_000):
+    for row in logs.facts(duck_engine()).judge(LAWS, most=10_000_000):
         letters[row["queue_manager"]].add(row["law"])
     return letters, len(right)
 

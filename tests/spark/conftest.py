@@ -6,6 +6,7 @@ import pytest
 
 from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.log.session import spark_session
+from support.audits.engines import duck_engine
 from support.audits.lawful_logs import lawful_logs
 from support.audits.tampered_logs import tampered_logs
 
@@ -42,12 +43,12 @@ def scripts():
 
 
 @pytest.fixture(scope="session")
-def facts(spark, scripts):
+def facts(scripts):
     """Return the frames of all of them, and of those in which something breaks a law."""
     logs = tampered_logs()
     for name, script in scripts.items():
         logs.fold(name, script.entries)
-    return logs.facts(spark)
+    return logs.facts(duck_engine())
 
 
 @pytest.fixture(scope="session")
@@ -57,6 +58,6 @@ def broken(facts):
     Laws are asked once for all: that takes as long for many logs as for one.
     """
     found = defaultdict(list)
-    for row in facts.judge_apart(LAWS):
+    for row in facts.judge(LAWS):
         found[row["queue_manager"]].append((row["law"], row["position"], row["summary"]))
     return found

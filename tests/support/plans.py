@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ledgermq_spark.laws.all_laws import LAWS
-from ledgermq_spark.laws.law import DERIVED, RAW, Facts
-from ledgermq_spark.laws.refusals import text_checks
+from ledgermq_spark.laws.engines.spark_engine import SparkEngine
+from ledgermq_spark.laws.facts import DERIVED, RAW, Facts
 from ledgermq_spark.log.rows import spark_schema
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.tables.all_tables import TABLES
@@ -136,10 +136,8 @@ def plans(spark: Any, directory: Path, *, laws: bool = True) -> dict[str, Plan]:
         return unread(name, frame.schema)
 
     with as_for_a_long_log(spark):
-        text_checks.register(spark)
-        facts = Facts(
-            spark, {name: unread(name, spark_schema(COLUMNS[name])) for name in RAW}, keep
-        )
+        given = {name: unread(name, spark_schema(COLUMNS[name])) for name in RAW}
+        facts = Facts(SparkEngine(spark, keep), given)
         for name, text in TABLES.items():
             found[f"table {name}"] = plan_of(facts.query(text))
         for law in LAWS if laws else ():

@@ -11,7 +11,8 @@ from pyspark.sql import functions as f
 
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.stretch import FOLD, OPERATIONS, Stretch
-from ledgermq_spark.laws.law import Facts
+from ledgermq_spark.laws.engines.spark_engine import SparkEngine
+from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.positions import PositionOutOfRangeError, parse_moment
 from ledgermq_spark.log.rows import OPERATION_COLUMNS, spark_schema
 from ledgermq_spark.log.scratch import directory_until_exit
@@ -57,7 +58,7 @@ def archived_facts(
         for name in OF_THE_END:
             frames[name] = frames[name].limit(0)
     store = Store(spark, directory or directory_until_exit())
-    return Facts(spark, frames, store.keep)
+    return Facts(SparkEngine(spark, store.keep), frames)
 
 
 def opened(
@@ -107,11 +108,8 @@ def facts_of_nothing(spark: SparkSession) -> Facts:
     """What a log without a record tells: tables of it have their columns, and no rows."""
     rows = spark.createDataFrame([], spark_schema(FOLD_COLUMNS))
     operations = spark.createDataFrame([], spark_schema(OPERATION_COLUMNS))
-    return Facts(
-        spark,
-        _frames(operations, rows, rows, f.lit("")),
-        lambda _, frame: spark.createDataFrame([], frame.schema),
-    )
+    engine = SparkEngine(spark, lambda _, frame: spark.createDataFrame([], frame.schema))
+    return Facts(engine, _frames(operations, rows, rows, f.lit("")))
 
 
 def archived_position(stretches: Sequence[Stretch], at: int | str | datetime | None) -> int:

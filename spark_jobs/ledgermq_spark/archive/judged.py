@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,13 +18,15 @@ from pyspark.sql import functions as f
 
 from ledgermq_spark.archive.archived import frames_of
 from ledgermq_spark.archive.stretch import Stretch
-from ledgermq_spark.laws.law import Facts
+from ledgermq_spark.laws.engines.choice import engine_of_laws
+from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.laws.stretches.carried import CARRIED, carried
 from ledgermq_spark.log.durable_files import settled, sync
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
+    from ledgermq_spark.laws.engines.engine import Engine
     from ledgermq_spark.log.store import Store
 
 # Of so few rows all that is made of them fits the memory of one machine.
@@ -34,8 +36,15 @@ STRETCH: Final = r"/(\d{19})/"
 CHAIN_DIGITS: Final = 16
 
 
+Choice = Callable[..., "Engine"]
+
+
 def judged_facts(
-    spark: SparkSession, stretches: Sequence[Stretch], chosen: Sequence[Stretch], store: Store
+    spark: SparkSession,
+    stretches: Sequence[Stretch],
+    chosen: Sequence[Stretch],
+    store: Store,
+    choice: Choice = engine_of_laws,
 ) -> Facts:
     """Facts of those chosen of an archive's stretches, each a queue manager with its `name`."""
     after = dict(zip((one.name for one in stretches[1:]), stretches[:-1], strict=True))
@@ -43,20 +52,22 @@ def judged_facts(
     for at, stretch in enumerate(stretches):
         if befores and stretch.first <= befores[-1].first and not _place(stretch, store).exists():
             _carry(spark, stretch, stretches[at - 1] if at else None, store)
-    return _behind(spark, chosen, befores, store)
+    return _behind(spark, chosen, befores, store, choice)
 
 
 def _behind(
-    spark: SparkSession, chosen: Sequence[Stretch], befores: Sequence[Stretch], store: Store
+    spark: SparkSession,
+    chosen: Sequence[Stretch],
+    befores: Sequence[Stretch],
+    store: Store,
+    choice: Choice,
 ) -> Facts:
     """Facts of stretches, with what was carried out of those before them."""
     here = f.regexp_extract("_metadata.file_path", STRETCH, 1)
-    is_short = sum(one.fold_rows() for one in chosen) <= ROWS_IN_MEMORY_MAX
-    keep = store.hold if is_short else store.keep
+    is_long = sum(one.fold_rows() for one in chosen) > ROWS_IN_MEMORY_MAX
+    engine = choice(spark, store, is_long=is_long)
     frames = frames_of(spark, chosen, here, ends=chosen)
-    if is_short:
-        frames = {name: keep(name, frame) for name, frame in frames.items()}
-    facts = Facts(spark, frames, keep)
+    facts = Facts(engine, {name: engine.taken(name, frame) for name, frame in frames.items()})
     if not befores:
         return facts
     names = {one.first: one.name for one in chosen}
@@ -65,7 +76,7 @@ def _behind(
     for name in CARRIED:
         frame = spark.read.parquet(*(str(_place(one, store) / name) for one in befores))
         frame = frame.withColumn("queue_manager", _named(here, behind))
-        known[name] = keep(f"carried_{name}", frame) if is_short else frame
+        known[name] = engine.taken(f"carried_{name}", frame)
     return facts.behind(known)
 
 
@@ -86,13 +97,14 @@ def _place(stretch: Stretch, store: Store) -> Path:
 
 def _carry(spark: SparkSession, stretch: Stretch, before: Stretch | None, store: Store) -> None:
     stretch.check()
-    facts = _behind(spark, [stretch], [] if before is None else [before], store)
+    befores = [] if before is None else [before]
+    facts = _behind(spark, [stretch], befores, store, engine_of_laws)
     place = _place(stretch, store)
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=place.parent) as unfinished:
         made = Path(unfinished) / stretch.name
-        for name, frame in carried(facts).items():
-            frame.coalesce(1).write.parquet(str(made / name))
+        for name, answer in carried(facts).items():
+            facts.engine.write(answer, str(made / name))
             settled(made / name)
             sync(made / name)
         try:

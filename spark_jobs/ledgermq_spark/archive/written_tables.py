@@ -24,6 +24,7 @@ from ledgermq_spark.archive.archived import archived_facts
 from ledgermq_spark.archive.judged import judged_facts
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.stretch import Stretch
+from ledgermq_spark.laws.engines.choice import engine_of_tables
 from ledgermq_spark.log.durable_files import plain_name, settled, sync, write_durably
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
@@ -178,7 +179,7 @@ class _Tables:
     def add(self, stretches: Sequence[Stretch], stretch: Stretch) -> None:
         """Add what happened in one of an archive's stretches to the tables that lack it."""
         store = Store(self._spark, self._scratch / "stretch")
-        facts = judged_facts(self._spark, stretches, [stretch], store)
+        facts = judged_facts(self._spark, stretches, [stretch], store, engine_of_tables)
         for name in self.lacks(ADDED_TO, stretch.last):
             rows = facts.query(TABLES[name]).where(f.col("position") >= stretch.first)
             self._add(name, rows.withColumn("queue_manager", f.lit(self._queue_manager)), stretch)

@@ -42,7 +42,8 @@ from ledgermq_spark.tables.traffic import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ledgermq_spark.laws.law import Facts, Law
+    from ledgermq_spark.laws.facts import Facts
+    from ledgermq_spark.laws.law import Law
     from ledgermq_spark.rebuild.checkpoints import Checkpoint
 
 __all__ = ["EXIT_CODES", "AuditReport", "Subject", "audit", "judge", "unreadable_chunks"]
@@ -239,7 +240,7 @@ WHERE delivery > 0 AND kind = 'subscription'
 
 
 def _holders(subject: Subject) -> Holders:
-    rows = subject.facts.query(HOLDERS).collect()
+    rows = subject.facts.rows(HOLDERS)
     return {(row["session"], row["consumer"]): row["store"] for row in rows}
 
 

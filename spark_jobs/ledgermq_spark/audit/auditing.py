@@ -16,7 +16,8 @@ from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.findings.judging import judge
 from ledgermq_spark.audit.witnesses import Noted, Witnesses, hear
 from ledgermq_spark.jobs.work import STEPS, Work
-from ledgermq_spark.laws.law import Facts
+from ledgermq_spark.laws.engines.choice import engine_of_laws, engine_of_tables
+from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.record_headers import check_operation_headers
 from ledgermq_spark.log.rows import OPERATION_COLUMNS
 from ledgermq_spark.log.skipped import declaration_notes, operations_of, recorded_of
@@ -34,6 +35,8 @@ from ledgermq_spark.rebuild.stopping import hole_told
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from ledgermq_spark.laws.engines.engine import Engine
+
 # So few moves that all that is made of them fits the memory of one machine.
 SMALL_MOVES = 100_000
 
@@ -45,7 +48,7 @@ class Auditing:
         self,
         work: Work,
         position: int,
-        with_facts: Callable[[Facts], None],
+        with_facts: Callable[[Facts], None] | None,
         noted: Noted,
     ) -> None:
         self._work = work
@@ -103,8 +106,9 @@ class Auditing:
         live: Checkpoint | None,
     ) -> AuditReport:
         work = self._work
-        facts = facts_of(work, rebuilt, operations)
-        self._with_facts(facts)
+        facts = facts_of(work, rebuilt, operations, engine_of_laws)
+        if self._with_facts is not None:
+            self._with_facts(facts_of(work, rebuilt, operations))
         with work.stage("comparing, and asking the laws", 4):
             subject = _subject(work, rebuilt, operations, recorded, live, facts)
             subject = replace(
@@ -117,7 +121,12 @@ class Auditing:
         return replace(report, seconds=work.seconds)
 
 
-def facts_of(work: Work, rebuilt: Rebuilt, operations: DataFrame) -> Facts:
+def facts_of(
+    work: Work,
+    rebuilt: Rebuilt,
+    operations: DataFrame,
+    choice: Callable[..., Engine] = engine_of_tables,
+) -> Facts:
     """What laws and tables are asked of, for one queue manager."""
     frames = {
         "operations": operations,
@@ -131,10 +140,8 @@ def facts_of(work: Work, rebuilt: Rebuilt, operations: DataFrame) -> Facts:
     named = {one: frame.withColumn("queue_manager", name) for one, frame in frames.items()}
     is_long = frames["moves"].count() > SMALL_MOVES
     work.tune(is_long)
-    if is_long:
-        return Facts(work.spark, named, work.store.keep)
-    held = {one: work.store.hold(one, frame) for one, frame in named.items()}
-    return Facts(work.spark, held, work.store.hold)
+    engine = choice(work.spark, work.store, is_long=is_long)
+    return Facts(engine, {one: engine.taken(one, frame) for one, frame in named.items()})
 
 
 def checkpoints_of(work: Work) -> Checkpoints:

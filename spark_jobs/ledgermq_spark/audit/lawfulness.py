@@ -9,7 +9,8 @@ from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal
 from ledgermq_spark.laws.law import ORDER
 
 if TYPE_CHECKING:
-    from ledgermq_spark.laws.law import Facts, Law
+    from ledgermq_spark.laws.facts import Facts
+    from ledgermq_spark.laws.law import Law
 
 EVIDENCE_MAX = 200
 # Which message had a number somewhere.
@@ -29,7 +30,7 @@ def breaches(facts: Facts, laws: tuple[Law, ...]) -> tuple[list[Evidence], list[
 
     Of a law `looked_at` counts the rows of the frames that its queries rest on, by frame.
     """
-    found = facts.judge_apart(laws, EVIDENCE_MAX)
+    found = facts.judge(laws, EVIDENCE_MAX)
     broken = {row["law"] for row in found}
     counts = facts.counts() if laws else {}
     asked = [
@@ -48,7 +49,7 @@ def breaches(facts: Facts, laws: tuple[Law, ...]) -> tuple[list[Evidence], list[
     known = {}
     if places:
         listed = ", ".join(f"struct({store}L, {number}L)" for store, number in sorted(places))
-        for one in facts.query(NUMBERED.format(places=listed)).collect():
+        for one in facts.rows(NUMBERED.format(places=listed)):
             queue = one["destination"].removeprefix("queue:")
             known[one["store"], one["sequence"]] = (queue, hexadecimal(one["message_id"]))
     made = _made(facts, {row["store"] for row in rows if row["sequence"] < 0 <= row["store"]})
@@ -80,7 +81,7 @@ def _made(facts: Facts, stores: set[int]) -> dict[int, str]:
     return {
         one["store"]: f" ({' '.join(filter(None, (one['destination'], one['subscription'])))}, "
         f"made at {one['store']})"
-        for one in facts.query(text).collect()
+        for one in facts.rows(text)
     }
 
 

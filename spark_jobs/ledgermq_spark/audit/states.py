@@ -14,7 +14,7 @@ from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal, shown
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ledgermq_spark.laws.law import Facts
+    from ledgermq_spark.laws.facts import Facts
     from ledgermq_spark.rebuild.checkpoints import Checkpoint
 
 
@@ -54,6 +54,11 @@ FROM {moves} JOIN {puts} USING (queue_manager, put_position, put_index)
 WHERE sequence >= 0 AND kind <> 'topic'
 GROUP BY store, sequence
 HAVING max_by(after, (position, step)) <> 'gone'
+"""
+DIFFERENT = """
+SELECT * FROM {by_moves} FULL JOIN {rebuilt_messages} USING (queue_created, sequence)
+WHERE NOT (moves <=> rebuilt)
+ORDER BY queue_created, sequence LIMIT {most}
 """
 
 
@@ -175,13 +180,11 @@ def compare_messages(facts: Facts, rebuilt: DataFrame, position: int) -> list[Ev
     uncounted = f.greatest("uncounted_backout_count", f.lit(0).cast("long"))
     stood = rebuilt.withColumn("uncounted_backout_count", uncounted)
     stood = stood.select(*keys, "queue", f.struct(*MESSAGE_FIELDS).alias("rebuilt"))
-    rows = (
-        facts.query(LEFT)
-        .join(stood, keys, how="full_outer")
-        .where("NOT (moves <=> rebuilt)")
-        .orderBy(*keys)
-        .limit(EVIDENCE_MAX)
-        .collect()
+    rows = facts.rows(
+        DIFFERENT,
+        by_moves=facts.query(LEFT),
+        rebuilt_messages=facts.engine.taken("rebuilt_messages", stood),
+        most=EVIDENCE_MAX,
     )
     told: list[Evidence] = []
     for row in rows:
@@ -191,8 +194,8 @@ def compare_messages(facts: Facts, rebuilt: DataFrame, position: int) -> list[Ev
             comparison.fields(
                 f"message {row['sequence']} of queue {queue}",
                 MESSAGE_FIELDS,
-                row["rebuilt"] and row["rebuilt"].asDict(),
-                row["moves"] and row["moves"].asDict(),
+                row["rebuilt"],
+                row["moves"],
                 queue=queue,
                 message_id=hexadecimal(known["message_id"]),
             )

@@ -21,7 +21,7 @@ from ledgermq_spark.audit.lawfulness import breaches
 from ledgermq_spark.audit.witnesses import Noted
 from ledgermq_spark.jobs.work import STEPS, Work, begin
 from ledgermq_spark.laws.all_laws import LAWS
-from ledgermq_spark.laws.law import Facts
+from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.positions import (
     PositionOutOfRangeError,
     resolve_at,
@@ -146,7 +146,7 @@ def run_audit(
         return audit_of_new(work, kept, position, live_position, noted)
     if work.log.start > 0:
         return audit_of_rest(work, position, live_position, noted)
-    return Auditing(work, position, with_facts or (lambda _: None), noted).run(live_position)
+    return Auditing(work, position, with_facts, noted).run(live_position)
 
 
 def run_proof(

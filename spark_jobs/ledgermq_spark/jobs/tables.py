@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
                 output=output,
                 progress=tell,
             )
-            spark = facts.spark
+            spark = facts.engine.spark
             counts = {name: spark.read.parquet(str(output / name)).count() for name in TABLES}
         if given.json:
             print(json.dumps({"directory": str(output), "rows": counts}))

@@ -44,7 +44,7 @@ eras AS (
 connections AS (
     SELECT queue_manager, connection, era, min(session) AS connection_opened_at,
         IF(count(*) = count(ended_at), max(ended_at), NULL) AS connection_ended_at,
-        max_by(ended_due, (ended_at, NOT ended_due)) AS connection_ended_due
+        max_by(ended_due, (coalesce(ended_at, -1), NOT ended_due)) AS connection_ended_due
     FROM eras GROUP BY ALL
 )
 SELECT eras.* EXCEPT (era, is_first), connection_opened_at, connection_ended_at,

@@ -20,7 +20,7 @@ from ledgermq_spark.tables.all_tables import TABLES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from ledgermq_spark.laws.law import Facts
+    from ledgermq_spark.laws.facts import Facts
 
 # Statements that only tell what there is, by the class that Spark parses each to.
 HARMLESS: Final = (
@@ -73,8 +73,8 @@ def check_query(text: str, nothing: Facts, *, apart: bool = False) -> None:
         NoQueryError: It does anything besides answering.
         QueryInvalidError: It cannot be understood, or names what is not there.
     """
-    _refuse_statements(nothing.spark, text)
-    _forget_calls_of_java(nothing.spark)
+    _refuse_statements(nothing.engine.spark, text)
+    _forget_calls_of_java(nothing.engine.spark)
     columns = _asked(text, nothing).columns
     if apart and (twice := sorted({one for one in columns if columns.count(one) > 1})):
         raise QueryInvalidError(
@@ -107,7 +107,7 @@ def _asked(text: str, facts: Facts) -> DataFrame:
         if name in words or all_of_them:
             facts.query(query).createOrReplaceTempView(name)
     with _told():
-        return facts.spark.sql(text)
+        return facts.engine.spark.sql(text)
 
 
 def _refuse_statements(spark: SparkSession, text: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from ledgermq_spark.laws.law import Facts
+    from ledgermq_spark.laws.facts import Facts
 
 PLACE: Final = "kind, destination, subscription"
 # How many numbered messages each held before, what came and went, how many it holds at the end.
@@ -101,21 +101,21 @@ def changes_since(facts: Facts, since: int) -> Changes:
         names = {"destination": row["destination"], "subscription": row["subscription"]}
         return places.setdefault(key_of(row), PlaceChanges(**names))
 
-    for row in facts.query(MADE.format(since=since)).collect():
+    for row in facts.rows(MADE.format(since=since)):
         one = at(row)
         one.made, one.gone = row["is_made"], row["is_gone"]
-    for row in facts.query(EVENTS.format(since=since)).collect():
+    for row in facts.rows(EVENTS.format(since=since)):
         at(row).events[row["event"]] = row["messages"]
-    for row in facts.query(THROUGH.format(since=since)).collect():
+    for row in facts.rows(THROUGH.format(since=since)):
         at(row).operations[row["entry"]] = row["operations"]
-    for row in facts.query(RESIDENT.format(since=since)).collect():
+    for row in facts.rows(RESIDENT.format(since=since)):
         # What nothing happened in is of no interest, however much is in it.
         if (found := places.get(key_of(row))) is not None:
             found.before, found.came = row["before"], row["came"]
             found.went, found.after = row["went"], row["after"]
-    ends = facts.query(ENDS.format(since=since)).collect()[0]
-    asked = facts.query(OPERATIONS.format(since=since)).collect()
-    refused = facts.query(REFUSED.format(since=since)).collect()
+    ends = facts.rows(ENDS.format(since=since))[0]
+    asked = facts.rows(OPERATIONS.format(since=since))
+    refused = facts.rows(REFUSED.format(since=since))
     return Changes(
         position=ends["position"],
         since_us=ends["since_us"],

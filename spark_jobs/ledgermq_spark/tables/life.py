@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 if TYPE_CHECKING:
     from pyspark.sql import Column, Row
 
-    from ledgermq_spark.laws.law import Facts
+    from ledgermq_spark.laws.facts import Facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

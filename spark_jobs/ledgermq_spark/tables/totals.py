@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ledgermq_spark.tables.events import IN_FLIGHT
 
 if TYPE_CHECKING:
-    from ledgermq_spark.laws.law import Facts
+    from ledgermq_spark.laws.facts import Facts
 
 FATES: Final = ("consumed", "expired", "moved", "dropped", "removed", "purged", "rolled back")
 HELD: Final = "('unborn', 'available', 'delayed', 'unacknowledged', 'uncommitted get', 'published')"
@@ -44,9 +44,9 @@ def totals_of(facts: Facts) -> list[Total]:
     `put` counts all that came; of those `came` came from elsewhere. `balances` says that each is in
     exactly one place: put = resident + uncommitted + gone by one of the fates (INF-19).
     """
-    counted = facts.query(BACKOUTS).collect()
+    counted = facts.rows(BACKOUTS)
     backouts = {(row["queue_manager"], row["store"]): row["backouts"] for row in counted}
-    found = [row.asDict() for row in facts.query(TOTALS).collect()]
+    found = facts.rows(TOTALS)
     for one in found:
         is_topic = one["kind"] == "topic"
         one["backouts"] = (

@@ -16,7 +16,7 @@ from ledgermq_spark.tables.events import IN_FLIGHT
 from ledgermq_spark.tables.totals import HELD, Total
 
 if TYPE_CHECKING:
-    from ledgermq_spark.laws.law import Facts
+    from ledgermq_spark.laws.facts import Facts
 
 # The busiest queues and topics, in so many points at most each.
 SERIES_MAX, POINTS_MAX = 120, 200
@@ -173,10 +173,8 @@ def series_of(facts: Facts, totals: Sequence[Total]) -> Series:
     found = Series()
     if not charted:
         return found
-    frame = facts.frame("moves").sparkSession.createDataFrame(
-        charted, "kind string, store bigint, name string"
-    )
-    rows = facts.query(SERIES, charted=frame).collect()
+    frame = facts.engine.spark.createDataFrame(charted, "kind string, store bigint, name string")
+    rows = facts.rows(SERIES, charted=facts.engine.taken("charted", frame))
     named: dict[str, list[Any]] = {name: [] for name in names}
     for row in sorted(rows, key=lambda row: row["point"]):
         named[row["name"]].append(row)
@@ -224,16 +222,16 @@ def slowest_settlements(facts: Facts) -> list[dict[str, Any]]:
     told. `settled` is the event that ended each, or `in flight`; then `seconds` count to the log's
     end. Times are µs since 1970 UTC.
     """
-    return [row.asDict() for row in facts.query(SLOWEST).collect()]
+    return facts.rows(SLOWEST)
 
 
 def never_used(facts: Facts, totals: Sequence[Total]) -> list[dict[str, Any]]:
     """Queues and topics that are there and that no message ever came to, the first so many."""
     used = {(one["kind"], one["store"]) for one in totals}
-    rows = (row.asDict() for row in facts.query(NEVER_USED).collect())
+    rows = facts.rows(NEVER_USED)
     return [one for one in rows if (one["kind"], one["store"]) not in used][:LISTED_MAX]
 
 
 def subscription_ends(facts: Facts) -> dict[int, tuple[int, str]]:
     """Position and reason at which subscriptions ended, by where they were made; the last ones."""
-    return {row["store"]: (row["gone_at"], row["why"]) for row in facts.query(ENDED).collect()}
+    return {row["store"]: (row["gone_at"], row["why"]) for row in facts.rows(ENDED)}

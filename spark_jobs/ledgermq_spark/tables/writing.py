@@ -13,7 +13,7 @@ from ledgermq_spark.log.durable_files import alone_in, settled, sync
 from ledgermq_spark.tables.all_tables import TABLES
 
 if TYPE_CHECKING:
-    from ledgermq_spark.laws.law import Facts
+    from ledgermq_spark.laws.facts import Facts
 
 # Below a table that grows with an archive: how far each queue manager's is written, by format.
 # Spark leaves out what begins with an underscore.

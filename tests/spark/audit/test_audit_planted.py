@@ -218,7 +218,7 @@ def test_a_law_that_is_broken_is_told_so_with_the_rows_that_it_looked_at(small):
         for letter, delivery in (("Y", 1), ("Z", 1_000))
     )
     laws = audit(replace(small, laws=(broken, kept))).proven["laws"]
-    moves = small.facts.frame("moves").count()
+    moves = small.facts.counts()["moves"]
     assert [(one["letter"], one["holds"], one["looked_at"]) for one in laws] == [
         ("Y", False, {"moves": moves}),
         ("Z", True, {"moves": moves}),

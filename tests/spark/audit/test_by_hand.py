@@ -5,6 +5,7 @@ import pytest
 from ledgermq.protocol import administration
 from ledgermq.protocol import operations as op
 from ledgermq_spark.audit.report.by_hand import done_by_hand
+from support.audits.engines import duck_engine
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script
 
@@ -33,7 +34,7 @@ def test_what_was_done_by_hand_is_told_with_actor_and_reason(spark):
     session.send(op.Correct, queue="kept", sequence=0, action="REMOVE", **BOB)
     logs = Logs()
     logs.fold("QM1", script.entries)
-    corrections, by_hand = done_by_hand(logs.facts(spark))
+    corrections, by_hand = done_by_hand(logs.facts(duck_engine()))
     assert [(one["queue"], one["action"], one["actor"]) for one in corrections] == [
         ("kept", "REMOVE", "bob")
     ]

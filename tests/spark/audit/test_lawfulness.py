@@ -5,6 +5,7 @@ import pytest
 from ledgermq.protocol import operations as op
 from ledgermq_spark.audit.lawfulness import breaches
 from ledgermq_spark.laws.law import Breach, Law
+from support.audits.engines import duck_engine
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script
 
@@ -23,5 +24,5 @@ def test_a_breach_of_a_whole_queue_names_it(spark):
     logs = Logs()
     logs.fold("QM1", script.entries)
     law = Law(letter="X", sentence="", breaches=(Breach("lost", BROKEN),))
-    (found,), _ = breaches(logs.facts(spark), (law,))
+    (found,), _ = breaches(logs.facts(duck_engine()), (law,))
     assert found.summary == f"it is so (queue:orders, made at {made})"

@@ -10,6 +10,7 @@ from ledgermq.protocol.administration import MoveMessages
 from ledgermq.wire.framing.codec import decode_record, encode_record
 from ledgermq_spark.audit.states import compare_live, compare_messages
 from ledgermq_spark.rebuild.checkpoints import BLOCK, ROOT, Checkpoint, encode_root
+from support.audits.engines import duck_engine
 from support.audits.frames import stored_frame
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script
@@ -95,7 +96,7 @@ def test_where_the_moves_end_is_what_stands(spark):
     session.send(MoveMessages, selection=of_queue("r"), **asked)
     logs = Logs()
     end, _ = logs.fold("QM1", script.entries)
-    facts, stood = logs.facts(spark), list(blocks(end))
+    facts, stood = logs.facts(duck_engine(spark)), list(blocks(end))
     assert compare_messages(facts, stored_frame(spark, stood), 9) == []
     wrong = {one["queue"]: one["messages"] for one in deepcopy(stood)}
     wrong["q"][1]["uncounted_backout_count"] -= 1

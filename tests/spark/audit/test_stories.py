@@ -28,7 +28,7 @@ def totals(facts):
 def messages(facts):
     """Return each stay of a message somewhere, by its log, in the order of the log."""
     found = defaultdict(list)
-    for row in facts.frame("message_stays").orderBy("come_position", "put_index").collect():
+    for row in facts.rows("SELECT * FROM {message_stays} ORDER BY come_position, put_index"):
         found[row["queue_manager"]].append(row)
     return found
 
@@ -144,8 +144,10 @@ def test_what_waits_for_a_quota_is_where_it_was_let_in(messages, facts):
     assert came[told.held_by_all] > told.held_by_all
     assert told.in_vain not in came
     assert told.at_the_end not in came
-    waited = facts.frame("events").where("queue_manager = 'held up' AND event = 'blocked'")
-    positions = {row["put_position"] for row in waited.collect()}
+    waited = facts.rows(
+        "SELECT * FROM {events} WHERE queue_manager = 'held up' AND event = 'blocked'"
+    )
+    positions = {row["put_position"] for row in waited}
     assert positions >= {told.let_in, told.held_by_all, told.in_vain, told.at_the_end}
 
 

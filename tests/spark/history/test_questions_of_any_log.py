@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import functions as f
 
 from ledgermq_spark.history import History
+from support.audits.engines import spark_engine
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script
 from support.checkout import ROOT
@@ -33,7 +34,7 @@ def test_every_question_can_be_asked_of_any_log(script, spark):
     logs, written = Logs(), Script(random=random.Random(7))
     RandomLog(written, topics=True, groups=True).grow(120)
     logs.fold("QM1", written.entries)
-    facts = logs.facts(spark)
+    facts = logs.facts(spark_engine(spark))
     for name, text in script.TABLES.items():
         facts.query(text).createOrReplaceTempView(name)
     for name, answer in script.answers(spark).items():

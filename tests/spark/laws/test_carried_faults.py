@@ -7,6 +7,7 @@ import pytest
 
 from ledgermq_spark.laws.all_laws import LAWS
 from spark.laws.test_planted_faults import FAULTS, clean_logs
+from support.audits.engines import duck_engine
 from support.audits.stretches import Stretches
 from support.audits.testimonies import Logs
 from support.planted.all_faults import FAMILIES
@@ -44,10 +45,10 @@ def found(spark):
                 stretches.cut(title, log, ends(title, log))
                 whole.fold(title, log)
     judged = defaultdict(lambda: (set(), set()))
-    for row in stretches.facts(spark).judge_apart(LAWS):
+    for row in stretches.facts(duck_engine()).judge(LAWS):
         name = row["queue_manager"].rpartition(" ")[0]
         judged[name][1].add((row["law"], row["kind"], row["position"]))
-    for row in whole.facts(spark).judge_apart(LAWS):
+    for row in whole.facts(duck_engine()).judge(LAWS):
         judged[row["queue_manager"]][0].add((row["law"], row["kind"], row["position"]))
     return judged
 

@@ -7,7 +7,8 @@ import pytest
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings, redelivery_of
-from ledgermq_spark.laws.directory import FIELDS, GIVEN, MANAGER_FIELDS, MANAGER_GIVEN
+from ledgermq_spark.laws.places.directory import FIELDS, GIVEN, MANAGER_FIELDS, MANAGER_GIVEN
+from support.audits.engines import duck_engine
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script, color_header
 from support.random_logs.random_log import RandomLog
@@ -132,12 +133,9 @@ def directory(spark):
     for name, script in all_scripts():
         logs.fold(name, script.entries)
         states[name] = script.state
-    facts = logs.facts(spark)
+    facts = logs.facts(duck_engine())
     frames = ("settings", "stores", "manager_settings", "consumers")
-    return states, {
-        name: [row.asDict(recursive=True) for row in facts.query(f"TABLE {{{name}}}").collect()]
-        for name in frames
-    }
+    return states, {name: facts.rows(f"SELECT * FROM {{{name}}}") for name in frames}
 
 
 def test_what_stands_in_the_end_stands_in_the_state_with_these_settings(directory):

@@ -7,6 +7,7 @@ from collections import defaultdict
 import pytest
 
 from ledgermq.protocol.get_options import Options
+from support.audits.engines import duck_engine
 from support.audits.tampering import other, without
 from support.audits.testimonies import COLUMNS, Logs
 from support.brokers.log_writer import Entry
@@ -362,7 +363,7 @@ def disorder(spark):
         change(one.rows[which], [column for column, _ in COLUMNS[which]])
         logs.add(one)
     found = defaultdict(set)
-    for row in logs.facts(spark).query("SELECT * FROM {disorder}").collect():
+    for row in logs.facts(duck_engine()).rows("SELECT * FROM {disorder}"):
         found[row["queue_manager"]].add(row["kind"])
     return found
 

@@ -6,6 +6,7 @@ from itertools import islice
 import pytest
 
 from ledgermq_spark.laws.all_laws import LAWS
+from support.audits.engines import duck_engine
 from support.audits.testimonies import Logs
 from support.planted.all_faults import FAMILIES
 from support.planted.planted_faults import round_of
@@ -44,7 +45,7 @@ def judged(spark, trials):
         for at, log in enumerate(clean_logs(family)):
             logs.fold(f"{CLEAN} {family.name}: {at}", log)
     letters = defaultdict(set)
-    for row in logs.facts(spark).judge_apart(LAWS):
+    for row in logs.facts(duck_engine()).judge(LAWS):
         letters[row["queue_manager"]].add(row["law"])
     return letters
 

@@ -8,6 +8,7 @@ from ledgermq.protocol import operations as op
 from ledgermq.protocol.limits import REPLIES_MAX
 from ledgermq.protocol.reasons import Reason
 from ledgermq_spark.laws.refusals.refusals import IN_PART, LAW, NOT_JUDGED
+from support.audits.engines import duck_engine
 from support.audits.testimonies import COLUMNS, Logs
 from support.brokers.log_writer import Script
 from support.scripts.protocol_pages import refusals_of
@@ -152,7 +153,7 @@ def judged(spark):
                 logs.add(answer.pretended(title, kind=kind, reason=reason))
         logs.add(one)
     found = defaultdict(set)
-    for row in logs.facts(spark).judge_apart((LAW,)):
+    for row in logs.facts(duck_engine()).judge((LAW,)):
         found[row["queue_manager"]].add(row["position"])
     return found, pretended, scripts
 

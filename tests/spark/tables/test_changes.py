@@ -9,6 +9,7 @@ from ledgermq.core.apply import new_state
 from ledgermq.core.state.records import Subscription, Topic
 from ledgermq_spark.log.read_log import as_operation
 from ledgermq_spark.tables.changes import changes_since
+from support.audits.engines import spark_engine
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script, fold_one
 from support.random_logs.random_log import RandomLog
@@ -41,7 +42,7 @@ def log(spark):
     for position, entry in enumerate(script.entries):
         fold_one(state, contents, position, entry)
         held.append(resident(state))
-    return logs.facts(spark), script.entries, held
+    return logs.facts(spark_engine(spark)), script.entries, held
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])

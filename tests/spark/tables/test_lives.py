@@ -6,6 +6,7 @@ from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
 from ledgermq.wire.framing.codec import decode_operation
 from ledgermq_spark.tables.life import life_of
+from support.audits.engines import spark_engine
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script
 from support.random_logs.random_ends import timed_message
@@ -131,7 +132,7 @@ def lives(spark):
     ask("losses", script, lost=put_of(script, "queue:q"))
     again = Relocated()
     ask("again", again.script, again=again.message["message_id"])
-    facts = logs.facts(spark)
+    facts = logs.facts(spark_engine(spark))
     return {name: life_of(facts, *place) for name, place in asked.items()}
 
 

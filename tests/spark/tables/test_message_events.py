@@ -13,6 +13,7 @@ from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.report import findings_table
 from ledgermq_spark.audit.report.report import write_report
 from ledgermq_spark.tables.all_tables import TABLES
+from support.audits.engines import spark_engine
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script, fold_one
 from support.checkout import ROOT
@@ -72,7 +73,7 @@ def logs(spark):
             fold_one(state, contents, position, entry)
             if position in positions:
                 stood[f"L{seed}", position] = standing(state)
-    return logs.facts(spark), stood
+    return logs.facts(spark_engine(spark)), stood
 
 
 def test_the_state_at_any_position_is_one_query_over_the_events(logs):

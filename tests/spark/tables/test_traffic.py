@@ -14,6 +14,7 @@ from ledgermq_spark.tables.traffic import (
     slowest_settlements,
     subscription_ends,
 )
+from support.audits.engines import spark_engine
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import START_US, Script
 from support.random_logs.random_log import RandomLog
@@ -26,7 +27,7 @@ def facts_of(spark, script):
     """Return the frames of one log."""
     logs = Logs()
     logs.fold("QM1", script.entries)
-    return logs.facts(spark)
+    return logs.facts(spark_engine(spark))
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from ledgermq_spark.audit.audit import AuditReport, Subject, audit
 from ledgermq_spark.rebuild.checkpoints import BLOCK, encode_root
 from ledgermq_spark.rebuild.fold import incomplete_groups
 from ledgermq_spark.rebuild.stalls import stalls_of
+from support.audits.engines import duck_engine, spark_engine
 from support.audits.frames import outcomes_frame, stored_frame
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import LANES, Entry
@@ -25,7 +26,7 @@ def subject_of(
     """What an audit looks at: entries, the outcomes on the lanes (by default those of the fold)."""
     logs = Logs()
     state, outcomes = logs.fold("QM1", entries)
-    facts = logs.facts(spark)
+    facts = logs.facts(spark_engine(spark))
     root = encode_root(root_of(state))
     return Subject(
         queue_manager="QM1",
@@ -35,7 +36,7 @@ def subject_of(
         operations=facts.frame("operations"),
         recorded=outcomes_frame(spark, recorded or outcomes).cache(),
         expected=facts.frame("outcomes"),
-        facts=facts,
+        facts=logs.facts(duck_engine(spark)),
         root_bytes=root,
         blocks=lambda: [encode_record(BLOCK, one) for one in blocks(state)],
         rebuilt_messages=stored_frame(spark, list(blocks(state))),

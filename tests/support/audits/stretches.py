@@ -6,12 +6,18 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import functions as f
-
-from ledgermq_spark.laws.law import BEFORE, RAW, Facts
+from ledgermq_spark.laws.engines.engine import Engine
+from ledgermq_spark.laws.facts import BEFORE, RAW, Facts
 from ledgermq_spark.laws.stretches.carried import carried
-from support.audits.testimonies import Logs, folded_stretches, here
+from support.audits.testimonies import Logs, folded_stretches
 from support.brokers.log_writer import Entry
+
+# Of a stretch, which is the one of that number.
+NUMBERED = (
+    "SELECT * EXCEPT (queue_manager), concat(queue_manager, ' %d') AS queue_manager FROM {%s}"
+)
+# What is carried into those that there are.
+GOES_ON = "SELECT * FROM {carried} WHERE queue_manager IN ({logs})"
 
 
 class Stretches:
@@ -29,25 +35,27 @@ class Stretches:
         for number, one in enumerate(logs):
             self._stretches[number].add(one)
 
-    def facts(self, spark: Any) -> Facts:
+    def facts(self, engine: Engine) -> Facts:
         """The facts of all stretches, each a queue manager of its own."""
-        found = self._stretches[0].facts(spark)
+        found = self._stretches[0].facts(engine)
         frames = _numbered(found, 0)
         for number in range(1, len(self._stretches)):
             stretch = self._stretches[number]
-            goes_on = f.col("queue_manager").isin({row[0] for row in stretch.rows["clock"]})
+            logs = ", ".join(sorted({repr(row[0]) for row in stretch.rows["clock"]}))
             before = {
-                name: here(spark, frame.where(goes_on)) for name, frame in carried(found).items()
+                name: engine.keep(name, engine.ask(GOES_ON, {"carried": answer, "logs": logs}))
+                for name, answer in carried(found).items()
             }
-            found = stretch.facts(spark).behind(before)
+            found = stretch.facts(engine).behind(before)
             frames = {
-                name: frames[name].unionByName(frame)
+                name: engine.together(name, frames[name], frame)
                 for name, frame in _numbered(found, number).items()
             }
-        kept = {name: here(spark, frame) for name, frame in frames.items()}
-        return Facts(spark, kept, lambda _, frame: here(spark, frame))
+        return Facts(engine, frames)
 
 
 def _numbered(facts: Facts, number: int) -> dict[str, Any]:
-    name = f.concat("queue_manager", f.lit(f" {number}"))
-    return {one: facts.frame(one).withColumn("queue_manager", name) for one in (*RAW, *BEFORE)}
+    return {
+        name: facts.engine.keep(name, facts.query(NUMBERED % (number, name)))
+        for name in (*RAW, *BEFORE)
+    }

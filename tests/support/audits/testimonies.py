@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from ledgermq.core.apply import new_state
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.protocol.outcomes import Addressed
-from ledgermq_spark.laws.law import Facts
+from ledgermq_spark.laws.engines.engine import Engine
+from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS
-from ledgermq_spark.log.rows import OPERATION_COLUMNS, TEXT
+from ledgermq_spark.log.rows import OPERATION_COLUMNS, TEXT, arrow_batch
 from ledgermq_spark.rebuild.testimony import (
     CLOCK_COLUMNS,
     MOVE_COLUMNS,
@@ -18,7 +21,7 @@ from ledgermq_spark.rebuild.testimony import (
     STANDING_COLUMNS,
     Testimony,
 )
-from support.audits.frames import decoded, folded, frame
+from support.audits.frames import decoded, folded
 from support.brokers.log_writer import Entry, fold_one
 
 COLUMNS = {
@@ -53,16 +56,13 @@ class Logs:
         for name, rows in others.rows.items():
             self.rows[name] += rows
 
-    def facts(self, spark: Any) -> Facts:
+    def facts(self, engine: Engine) -> Facts:
         """The frames of all logs."""
-        frames = {name: frame(spark, COLUMNS[name], rows) for name, rows in self.rows.items()}
-        kept = {name: one.cache() for name, one in frames.items()}
-        return Facts(spark, kept, lambda _, one: here(spark, one))
-
-
-def here(spark: Any, one: Any) -> Any:
-    """A small frame as its rows: Spark fails to checkpoint some here ("key not found")."""
-    return spark.createDataFrame(one.toArrow())
+        frames = {
+            name: pa.Table.from_batches([arrow_batch(COLUMNS[name], rows)])
+            for name, rows in self.rows.items()
+        }
+        return Facts(engine, {name: engine.taken(name, one) for name, one in frames.items()})
 
 
 def folded_stretches(

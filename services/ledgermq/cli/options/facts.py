@@ -17,7 +17,7 @@ from ledgermq.cli.printing.output import Output
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ledgermq_spark.laws.law import Facts
+    from ledgermq_spark.laws.facts import Facts
 
 archive_option = click.option(
     "--archive",

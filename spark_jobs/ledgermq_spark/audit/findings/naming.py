@@ -9,7 +9,7 @@ from ledgermq_spark.audit.findings.evidence import MESSAGES_NAMED_MAX, Evidence,
 from ledgermq_spark.pages.page import counted
 
 if TYPE_CHECKING:
-    from ledgermq_spark.laws.law import Facts
+    from ledgermq_spark.laws.facts import Facts
 
 
 SOURCES = ("outcomes", "laws")
@@ -58,7 +58,7 @@ def _messages_at(facts: Facts, positions: set[int]) -> Named:
     """Messages by position, each once."""
     found: Named = {}
     text = MOVED_AT.format(positions=", ".join(map(str, sorted(positions))))
-    for row in facts.query(text).collect():
+    for row in facts.rows(text):
         named = found.setdefault(row["position"], [])
         message = (row["destination"].removeprefix("queue:"), hexadecimal(row["message_id"]))
         if message not in named:

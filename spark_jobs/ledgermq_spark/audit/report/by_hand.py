@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 from ledgermq_spark.tables.traffic import LISTED_MAX
 
 if TYPE_CHECKING:
-    from ledgermq_spark.laws.law import Facts
+    from ledgermq_spark.laws.facts import Facts
 
 # Corrections first: they are few, and none may be missing for many purges.
-BY_HAND: Final = """
+BY_HAND: Final = f"""
 SELECT replied_at AS position, kind AS operation, target AS queue, number, action,
     coalesce(actor, get_json_object(settings, '$.actor')) AS actor,
     coalesce(why, get_json_object(settings, '$.reason')) AS reason,
@@ -20,10 +20,10 @@ SELECT replied_at AS position, kind AS operation, target AS queue, number, actio
     IF(get_json_object(settings, '$.to_origin') = 'true', 'where each came from',
         get_json_object(settings, '$.target')) AS target,
     IF(reply = 'Administered', reply_number, NULL) AS messages
-FROM {applied}
+FROM {{applied}}
 WHERE reply <> 'Refused' AND kind IN ('Correct', 'PurgeQueue', 'DeleteMessages', 'MoveMessages',
     'CopyMessages', 'RollbackTransaction', 'EndSession')
-ORDER BY kind <> 'Correct', replied_at
+ORDER BY kind <> 'Correct', replied_at LIMIT {LISTED_MAX}
 """
 DONE: Final = {
     "PurgeQueue": "purged",
@@ -43,8 +43,7 @@ def done_by_hand(facts: Facts) -> tuple[Told, Told]:
     (`target`), how many. One call of an administrator may be several operations.
     """
     corrections, others = [], []
-    for row in facts.query(BY_HAND).limit(LISTED_MAX).collect():
-        one = row.asDict()
+    for one in facts.rows(BY_HAND):
         told = {name: one[name] for name in ("position", "actor", "reason")}
         if one["operation"] == "Correct":
             given = {"queue": one["queue"], "sequence": one["number"], "action": one["action"]}

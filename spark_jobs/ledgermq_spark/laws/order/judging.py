@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from ledgermq_spark.laws.engines.engine import Pass
 from ledgermq_spark.laws.order import store_state
 from ledgermq_spark.laws.order.event import Event
 from ledgermq_spark.laws.order.store_events import EVENT_TYPES, KEYS
 from ledgermq_spark.laws.order.store_pass import Finding, StorePass
-from ledgermq_spark.log.rows import LONG, TEXT, arrow_batch, spark_schema
+from ledgermq_spark.log.rows import LONG, TEXT, arrow_batch
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
 
 Row = tuple[Any, ...]
 # What an event is that tells what was known of its store before.
@@ -56,22 +56,6 @@ SELECT queue_manager, store, {
 }
 FROM {{stores_before}}
 """
-
-
-def judge_stores(query: Callable[[str], DataFrame]) -> DataFrame:
-    """What is not as it is due, of all stores: rows of `FOUND_COLUMNS`."""
-    return _ordered(query).mapInArrow(_judge, spark_schema(FOUND_COLUMNS))
-
-
-def stores_left(query: Callable[[str], DataFrame]) -> DataFrame:
-    """What is known of each store in the end: rows of `LEFT_COLUMNS`, in the order of `number`."""
-    return _ordered(query).mapInArrow(_leave, spark_schema(LEFT_COLUMNS))
-
-
-def _ordered(query: Callable[[str], DataFrame]) -> DataFrame:
-    events = query(EVENTS)
-    partitions = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or "2")
-    return events.repartition(partitions, *KEYS).sortWithinPartitions(*KEYS, "position", "step")
 
 
 def _judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -122,3 +106,13 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
     for batch in batches:
         columns = [column.to_pylist() for column in batch.columns]
         yield from zip(*columns, strict=True)
+
+
+# What is not as it is due, of all stores.
+JUDGED: Final = Pass(
+    query=EVENTS, keys=KEYS, order=("position", "step"), take=_judge, columns=FOUND_COLUMNS
+)
+# What is known of each store in the end, in the order of `number`.
+LEFT: Final = Pass(
+    query=EVENTS, keys=KEYS, order=("position", "step"), take=_leave, columns=LEFT_COLUMNS
+)

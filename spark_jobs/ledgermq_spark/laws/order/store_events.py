@@ -70,11 +70,11 @@ SELECT move.queue_manager, store, move.position, step, delivered.index, after AS
         WHEN cause = 'moved' THEN is_by_hand IS NULL
         ELSE is_lost IS NOT NULL END AS flag
 FROM moved AS move
+LEFT JOIN delivered USING (queue_manager, position, session, delivery)
 LEFT JOIN put ON is_new AND move.queue_manager = put.queue_manager
     AND move.put_position = put.put_position AND move.put_index = put.put_index
 LEFT JOIN published ON is_new AND move.queue_manager = published.queue_manager
     AND move.put_position = published.put_position AND move.put_index = published.put_index
-LEFT JOIN delivered USING (queue_manager, position, session, delivery)
 LEFT JOIN by_hand ON cause = 'moved' AND move.queue_manager = by_hand.queue_manager
     AND move.position = by_hand.position
 LEFT JOIN lost ON NOT is_new AND move.queue_manager = lost.queue_manager

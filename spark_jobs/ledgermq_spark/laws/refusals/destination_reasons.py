@@ -12,7 +12,7 @@ from ledgermq.protocol.limits import (
     QUOTA_MAX,
     TIMING_MS_MAX,
 )
-from ledgermq_spark.laws.directory import MANAGER_GIVEN, schema_of
+from ledgermq_spark.laws.places.directory import MANAGER_GIVEN, schema_of
 from ledgermq_spark.laws.refusals.expressions import is_destination, is_name, name_in, stands
 from ledgermq_spark.tables.events import IN_FLIGHT
 

@@ -56,10 +56,10 @@ SELECT queue_manager, position, FALSE AS late, CASE kind
         WHEN acknowledge_mode NOT IN ({MODES}) THEN 'mode-unknown'
         WHEN suspect_timeout_ms NOT BETWEEN {SUSPECT_TIMEOUT_MS_MIN} AND {SUSPECT_TIMEOUT_MS_MAX}
             OR redelivery_delay_ms NOT BETWEEN 0 AND {TIMING_MS_MAX}
-            OR NOT coalesce(get_json_object(settings, '$.unit_of_work_time_limit_ms')
-                BETWEEN 0 AND {TIMING_MS_MAX}, TRUE)
-            OR NOT coalesce(get_json_object(settings, '$.unit_of_work_idle_limit_ms')
-                BETWEEN 0 AND {TIMING_MS_MAX}, TRUE)
+            OR NOT coalesce(CAST(get_json_object(settings, '$.unit_of_work_time_limit_ms')
+                AS BIGINT) BETWEEN 0 AND {TIMING_MS_MAX}, TRUE)
+            OR NOT coalesce(CAST(get_json_object(settings, '$.unit_of_work_idle_limit_ms')
+                AS BIGINT) BETWEEN 0 AND {TIMING_MS_MAX}, TRUE)
             OR lane NOT BETWEEN 0 AND {LANE_MAX}
             OR client_id <> '' AND NOT {is_name("client_id")}
             OR number > {CLIENT_CHARACTERS_MAX}

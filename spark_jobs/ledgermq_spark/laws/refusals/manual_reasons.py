@@ -18,7 +18,9 @@ HANDLING: Final = f"""
 WITH
 places AS (SELECT queue_manager, destination, store, made_at, gone_at FROM {{destinations}}),
 asked AS (
-    SELECT queue_manager, position, kind, settings, told.*, told.selection.*
+    SELECT queue_manager, position, kind, settings, told.target, told.to_origin, told.actor,
+        told.reason, told.selection.source, told.selection.subscription,
+        told.selection.client_id, told.selection.durable, told.selection.selector
     FROM (
         SELECT queue_manager, position, kind, settings, from_json(settings, '{HANDLED}') AS told
         FROM {{conduct}} WHERE conduct = 'next' AND kind IN ('PurgeQueue', 'DeleteMessages',

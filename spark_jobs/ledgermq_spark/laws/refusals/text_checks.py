@@ -44,9 +44,12 @@ def suits(text: str, message: Any, keeps_group: bool) -> bool:
     """
     if message is None:
         return True
-    message_id, priority, persistent, enqueued_at, header = message
+    header = message["header"]
     told = header if keeps_group else without_group(header)
-    return matches(_parsed(text), Selected(message_id, priority, persistent, enqueued_at, told))
+    selected = Selected(
+        message["message_id"], message["priority"], message["persistent"], message["time_us"], told
+    )
+    return matches(_parsed(text), selected)
 
 
 _parsed = lru_cache(maxsize=1024)(parse_selector)
@@ -107,16 +110,17 @@ def selection_is_wrong(text: str | None) -> bool:
     return asked["kind"] == "DeleteMessages" and names_none
 
 
-def backup_reasons(entries: list[Any]) -> list[tuple[int, str | None]]:
+def backup_reasons(entries: list[Any]) -> list[dict[str, Any]]:
     """Why each BackUpJournal is refused, among the changes of settings that came between (§21)."""
     backups = Backups()
     judged = []
-    for position, kind, text, is_asked, is_done in entries:
-        if is_asked:
-            judged.append((position, backups.refusal(position, text)))
-        if is_done and kind == "BackUpJournal":
+    for entry in entries:
+        position, text = entry["position"], entry["settings"]
+        if entry["is_asked"]:
+            judged.append({"position": position, "reason": backups.refusal(position, text)})
+        if entry["is_done"] and entry["kind"] == "BackUpJournal":
             backups.backed_up(text)
-        elif is_done:
+        elif entry["is_done"]:
             backups.altered(position, text)
     return judged
 
@@ -138,19 +142,29 @@ def _is_wrong_group(told: dict[str, Any]) -> bool:
     return not in_range or ("g" not in flags and ("m" in flags or number != 1))
 
 
-CHECKS: Final[dict[str, tuple[Callable[..., Any], str]]] = {
-    "selector_is_wrong": (selector_is_wrong, "boolean"),
-    "suits": (suits, "boolean"),
-    "settings_are_wrong": (settings_are_wrong, "boolean"),
-    "kind_of_options": (kind_of_options, "string"),
-    "times_are_wrong": (times_are_wrong, "boolean"),
-    "groups_are_wrong": (groups_are_wrong, "boolean"),
-    "selection_is_wrong": (selection_is_wrong, "boolean"),
-    "backup_reasons": (backup_reasons, "array<struct<position: bigint, reason: string>>"),
+MESSAGE: Final = (
+    "STRUCT<message_id: BINARY, priority: BIGINT, persistent: BOOLEAN, time_us: BIGINT, "
+    "header: STRING>"
+)
+ENTRIES: Final = (
+    "ARRAY<STRUCT<position: BIGINT, kind: STRING, settings: STRING, is_asked: BOOLEAN, "
+    "is_done: BOOLEAN>>"
+)
+REASONS: Final = "ARRAY<STRUCT<position: BIGINT, reason: STRING>>"
+# What queries ask by name: the types of what each is given, and of what it tells.
+CHECKS: Final[dict[str, tuple[Callable[..., Any], tuple[str, ...], str]]] = {
+    "selector_is_wrong": (selector_is_wrong, ("STRING",), "BOOLEAN"),
+    "suits": (suits, ("STRING", MESSAGE, "BOOLEAN"), "BOOLEAN"),
+    "settings_are_wrong": (settings_are_wrong, ("STRING",), "BOOLEAN"),
+    "kind_of_options": (kind_of_options, ("STRING",), "STRING"),
+    "times_are_wrong": (times_are_wrong, ("ARRAY<STRING>",), "BOOLEAN"),
+    "groups_are_wrong": (groups_are_wrong, ("ARRAY<STRING>",), "BOOLEAN"),
+    "selection_is_wrong": (selection_is_wrong, ("STRING",), "BOOLEAN"),
+    "backup_reasons": (backup_reasons, (ENTRIES,), REASONS),
 }
 
 
 def register(spark: SparkSession) -> None:
     """Lets queries ask these by name."""
-    for name, (check, kind) in CHECKS.items():
+    for name, (check, _, kind) in CHECKS.items():
         spark.udf.register(name, check, kind)

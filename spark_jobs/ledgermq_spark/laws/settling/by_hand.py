@@ -22,7 +22,10 @@ CHOSEN: Final = f"""
 WITH
 asked AS (
     SELECT queue_manager, replied_at AS position, session, kind, reply_number AS told,
-        named.selection.*, coalesce(named.to_origin, FALSE) AS to_origin
+        named.selection.source, named.selection.subscription, named.selection.client_id,
+        named.selection.durable, named.selection.selector, named.selection.sequences,
+        named.selection.after_sequence, named.selection.limit,
+        coalesce(named.to_origin, FALSE) AS to_origin
     FROM (
         SELECT *, from_json(settings, '{SELECTION}') AS named FROM {{applied}}
         WHERE kind IN ('PurgeQueue', 'DeleteMessages', 'MoveMessages', 'CopyMessages')

@@ -17,7 +17,7 @@ told AS (
 places AS (
     SELECT queue_manager, position, session, body_index, put_position,
         told.put_indexes[body_index] AS put_index, place[0] AS store, place[1] AS sequence,
-        struct(hex(message_ids[body_index]), priorities[body_index], persistent[body_index],
+        concat_ws(' ', hex(message_ids[body_index]), priorities[body_index], persistent[body_index],
             sizes_bytes[body_index] + headers_bytes[body_index]) AS copy
     FROM told
         LATERAL VIEW posexplode(told.put_positions) AS body_index, put_position
@@ -58,7 +58,7 @@ WHERE number <> coalesce(affected, 0) OR count <> coalesce(skipped, 0)
 # A copy that is not what was put is refused where its message is there, as far as sizes tell.
 ALTERED: Final = """
 WITH puts AS (
-    SELECT queue_manager, position AS put_position, put_index, struct(hex(message_id),
+    SELECT queue_manager, position AS put_position, put_index, concat_ws(' ', hex(message_id),
         priorities[put_index], persistent[put_index],
         sizes_bytes[put_index] + headers_bytes[put_index]) AS original
     FROM {operations} LATERAL VIEW posexplode(message_ids) AS put_index, message_id
@@ -66,9 +66,9 @@ WITH puts AS (
 )
 SELECT queue_manager, position, store, sequence, session,
     'a copy was taken for a message that it is not' AS summary,
-    CAST(original AS STRING) AS expected, CAST(copy AS STRING) AS found
+    original AS expected, copy AS found
 FROM {relocated} JOIN puts USING (queue_manager, put_position, put_index)
-WHERE is_there AND CAST(original AS STRING) <> CAST(copy AS STRING)
+WHERE is_there AND original <> copy
 """
 # A body stands where it was written last; elsewhere too. What moves at the entry of a Relocate may
 # do so before or after it.
@@ -103,16 +103,17 @@ CARRIED: Final = """
 WITH
 left_for AS (
     SELECT queue_manager, position, put_position, put_index,
-        collect_set(struct(body_position, body_index)) AS bodies
+        collect_set(concat_ws(' ', body_position, body_index)) AS bodies
     FROM {moves} WHERE after = 'gone' AND kind <> 'topic'
     GROUP BY ALL
 )
 SELECT queue_manager, position, store, sequence, session,
     'a message came with another body than it had' AS summary,
-    CAST(bodies AS STRING) AS expected, concat_ws(' ', body_position, body_index) AS found
+    array_join(array_sort(bodies), ', ') AS expected,
+    concat_ws(' ', body_position, body_index) AS found
 FROM {moves} LEFT JOIN left_for USING (queue_manager, position, put_position, put_index)
 WHERE before = 'new' AND kind = 'queue' AND IF(session >= 0,
     struct(body_position, body_index) <> struct(put_position, put_index),
-    bodies IS NOT NULL AND NOT array_contains(bodies, struct(body_position, body_index)))
+    bodies IS NOT NULL AND NOT array_contains(bodies, concat_ws(' ', body_position, body_index)))
 """
 FRAMES: Final = {"relocated": RELOCATED}

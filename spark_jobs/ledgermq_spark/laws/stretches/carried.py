@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq_spark.tables.events import IN_FLIGHT
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from ledgermq_spark.laws.law import Facts
+    from ledgermq_spark.laws.facts import Facts
 
 # Operations as they were, but for Gets: the last one of a consumer asks for all that it has, in the
 # options that are in force, those before it for nothing.
@@ -122,7 +120,7 @@ CARRIED: Final = {
 }
 
 
-def carried(facts: Facts) -> dict[str, DataFrame]:
+def carried(facts: Facts) -> dict[str, Any]:
     """Rows that a stretch behind the end of the facts has to be judged with, besides its own.
 
     Of the frames that logs have, these are added to the rows of the stretch; those of `law.BEFORE`

@@ -37,12 +37,12 @@ GROUP BY ALL
 """
 # What living sessions said that they hand over, as far as nothing they said goes beyond it (law H).
 LAST_HANDED: Final = """
-SELECT queue_manager, session, max_by(position, least_through) AS position,
+SELECT queue_manager, session, max_by(position, (least_through, position)) AS position,
     max(least_through) AS delivery
 FROM {handed} LEFT SEMI JOIN {living_sessions} USING (queue_manager, session)
 GROUP BY ALL
 UNION
-SELECT queue_manager, session, max_by(position, most_through), max(most_through)
+SELECT queue_manager, session, max_by(position, (most_through, position)), max(most_through)
 FROM {handed} LEFT SEMI JOIN {living_sessions} USING (queue_manager, session)
 GROUP BY ALL
 UNION
@@ -109,7 +109,7 @@ heard AS (
 lives AS (
     SELECT queue_manager, session, greatest(session, max(position)) AS position
     FROM {living_sessions} LEFT JOIN heard USING (queue_manager, session)
-    GROUP BY ALL
+    GROUP BY queue_manager, session
 ),
 receivers AS (
     SELECT queue_manager, session, consumer, opened_at, closed_at FROM {consumers}

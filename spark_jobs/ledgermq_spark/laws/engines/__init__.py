@@ -1,0 +1,1 @@
+"""Who answers the queries of laws: Spark, or DuckDB where everything is on one machine."""

@@ -1,0 +1,28 @@
+"""Which engine answers: DuckDB where Spark is on this machine alone, Spark on a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ledgermq_spark.laws.engines.duck_engine import DuckEngine
+from ledgermq_spark.laws.engines.spark_engine import SparkEngine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ledgermq_spark.laws.engines.engine import Engine
+    from ledgermq_spark.log.store import Store
+
+
+def engine_of_laws(spark: SparkSession, store: Store, *, is_long: bool) -> Engine:
+    """What laws are asked by. What is not long, and all that follows from it, fits the memory."""
+    if (spark.sparkContext.master or "").startswith("local"):
+        return DuckEngine(spark, store, is_long=is_long)
+    return engine_of_tables(spark, store, is_long=is_long)
+
+
+def engine_of_tables(spark: SparkSession, store: Store, *, is_long: bool) -> SparkEngine:
+    """What tables are asked by, as Spark goes on with them."""
+    if is_long:
+        return SparkEngine(spark, store.keep)
+    return SparkEngine(spark, store.hold, holds_given=True)

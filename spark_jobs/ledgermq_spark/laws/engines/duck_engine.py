@@ -1,0 +1,145 @@
+"""DuckDB as what answers queries, in this process: frames are its tables, answers are queries.
+
+On one machine it needs a tenth of the time that Spark takes for the same.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import duckdb
+import pyarrow as pa
+from duckdb.func import FunctionNullHandling
+
+from ledgermq_spark.laws.engines.duck_dialect import column_types, translated, type_of
+from ledgermq_spark.laws.engines.spark_engine import SparkEngine
+from ledgermq_spark.laws.refusals.text_checks import CHECKS
+from ledgermq_spark.log.machine import cores, memory
+from ledgermq_spark.log.rows import arrow_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ledgermq_spark.laws.engines.engine import Pass, Rows
+    from ledgermq_spark.log.store import Store
+
+# More rows than these a pass takes in Spark's processes, side by side.
+ROWS_HERE_MAX: Final = 500_000
+BATCH_ROWS: Final = 50_000
+
+
+class DuckEngine:
+    """Answers by DuckDB. What is long is on disk: rows of Spark as Parquet, all else in a database.
+
+    Of what is short everything is in memory.
+    """
+
+    at_once = 1
+
+    def __init__(self, spark: SparkSession, store: Store, *, is_long: bool) -> None:
+        self.spark = spark
+        self._store = store
+        self._is_long = is_long
+        self._number = count()
+        database = ":memory:"
+        if is_long:
+            store.path.mkdir(parents=True, exist_ok=True)
+            database = str(Path(tempfile.mkdtemp(prefix="laws-", dir=store.path)) / "laws.duckdb")
+        self._database = duckdb.connect(
+            database,
+            config={
+                "threads": cores(),
+                "memory_limit": f"{memory(cores()).upper()}iB",
+                "temp_directory": str(store.path / "spilled"),
+                "autoinstall_known_extensions": False,
+                "preserve_insertion_order": False,
+            },
+        )
+        for name, (check, parameters, kind) in CHECKS.items():
+            self._database.create_function(
+                name,
+                check,
+                [duckdb.sqltype(type_of(one)) for one in parameters],
+                duckdb.sqltype(type_of(kind)),
+                null_handling=FunctionNullHandling.SPECIAL,
+            )
+
+    def taken(self, name: str, frame: DataFrame | pa.Table) -> str:
+        """A table of it, or a view of its Parquet."""
+        place = self._new(name)
+        if isinstance(frame, pa.Table):
+            return self._of_arrow(place, frame)
+        if self._is_long:
+            self._store.keep(place, frame)
+            path = str(self._store.path / place / "*.parquet").replace("'", "''")
+            self._database.execute(f"CREATE VIEW {place} AS FROM read_parquet('{path}')")
+            return place
+        return self._of_arrow(place, frame.toArrow())
+
+    def none(self, name: str, columns: str) -> str:
+        """An empty table."""
+        place = self._new(name)
+        self._database.execute(f"CREATE TABLE {place} ({column_types(columns)})")
+        return place
+
+    def together(self, name: str, one: str, other: str) -> str:
+        """A view of both."""
+        place = self._new(name)
+        self._database.execute(f"CREATE VIEW {place} AS FROM {one} UNION ALL BY NAME FROM {other}")
+        return place
+
+    def ask(self, text: str, frames: dict[str, str]) -> str:
+        """The query, over tables."""
+        return f"({text.format(**frames)})"
+
+    def keep(self, name: str, answer: str) -> str:
+        """A table of it."""
+        place = self._new(name)
+        self._database.execute(f"CREATE TABLE {place} AS {translated(answer)}")
+        return place
+
+    def passed(self, name: str, answer: str, one: Pass) -> str:
+        """Here, if it is little."""
+        asked = self.keep(f"{name}_asked", answer)
+        (number,) = self._database.execute(f"SELECT count(*) FROM {asked}").fetchall()[0]
+        made = self._passed_here if number <= ROWS_HERE_MAX else self._passed_by_spark
+        found = self._of_arrow(self._new(name), made(asked, one))
+        self._database.execute(f"DROP TABLE {asked}")
+        return found
+
+    def _passed_here(self, asked: str, one: Pass) -> pa.Table:
+        order = ", ".join(f'"{name}" NULLS FIRST' for name in (*one.keys, *one.order))
+        rows = self._database.sql(f"FROM {asked} ORDER BY {order}")
+        batches = list(one.take(rows.to_arrow_reader(BATCH_ROWS)))
+        return pa.Table.from_batches(batches or [arrow_batch(one.columns, [])])
+
+    def _passed_by_spark(self, asked: str, one: Pass) -> pa.Table:
+        place = self._store.path / asked
+        self.write(f"(SELECT * FROM {asked})", str(place))
+        spark = SparkEngine(self.spark, lambda _, frame: frame)
+        return spark.passed(asked, self.spark.read.parquet(str(place)), one).toArrow()
+
+    def rows(self, answer: str) -> Rows:
+        """Run now."""
+        asked = self._database.execute(translated(answer))
+        names = [column[0] for column in asked.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in asked.fetchall()]
+
+    def write(self, answer: str, directory: str) -> None:
+        """As DuckDB writes it."""
+        Path(directory).mkdir(parents=True)
+        path = str(Path(directory) / "part-0.parquet").replace("'", "''")
+        self._database.execute(f"COPY ({translated(answer)}) TO '{path}' (FORMAT parquet)")
+
+    def _of_arrow(self, place: str, rows: Any) -> str:
+        self._database.register("given", rows)
+        self._database.execute(f"CREATE TABLE {place} AS FROM given")
+        self._database.unregister("given")
+        return place
+
+    def _new(self, name: str) -> str:
+        """A name that no table has: frames of several facts may be of one engine."""
+        return f"frame_{name}_{next(self._number)}"

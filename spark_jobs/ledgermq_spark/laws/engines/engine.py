@@ -1,0 +1,65 @@
+"""What answers queries over frames, and makes frames that follow from others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """A frame made by going through the rows of a query in order, in Python.
+
+    Rows that have the same `keys` come together, by `order`. `take` is given batches of rows, and
+    yields batches of `columns`.
+    """
+
+    query: str
+    keys: tuple[str, ...]
+    order: tuple[str, ...]
+    take: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    columns: tuple[tuple[str, DataType], ...]
+
+
+class Engine(Protocol):
+    """What answers queries, which are Spark SQL. Frames and answers are the engine's own kind."""
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that it works beside."""
+
+    @property
+    def at_once(self) -> int:
+        """How many queries it is asked side by side."""
+
+    def taken(self, name: str, frame: DataFrame | pa.Table) -> Any:
+        """A frame of what Spark or Arrow has."""
+
+    def none(self, name: str, columns: str) -> Any:
+        """A frame without rows."""
+
+    def together(self, name: str, one: Any, other: Any) -> Any:
+        """A frame of the rows of two, which have the same columns in some order."""
+
+    def ask(self, text: str, frames: dict[str, Any]) -> Any:
+        """The answer to a query over frames and answers, which it names in braces."""
+
+    def keep(self, name: str, answer: Any) -> Any:
+        """A frame of an answer, worked out once."""
+
+    def passed(self, name: str, answer: Any, one: Pass) -> Any:
+        """A frame of what a pass makes of the answer to its query."""
+
+    def rows(self, answer: Any) -> Rows:
+        """The rows of an answer, in its order."""
+
+    def write(self, answer: Any, directory: str) -> None:
+        """Write an answer as Parquet, in one file."""

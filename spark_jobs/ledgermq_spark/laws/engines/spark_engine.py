@@ -1,0 +1,78 @@
+"""Spark as what answers queries: frames and answers are its DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ledgermq_spark.laws.refusals import text_checks
+from ledgermq_spark.log.rows import spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ledgermq_spark.laws.engines.engine import Pass, Rows
+
+# What one driver plans side by side; a cluster may have any number of cores.
+QUERIES_AT_ONCE_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class SparkEngine:
+    """Answers by Spark; `hold` keeps a DataFrame under a name, worked out once.
+
+    Whether it `holds_given` ones, too, which are else read whenever they are asked.
+    """
+
+    spark: SparkSession
+    hold: Callable[[str, DataFrame], DataFrame]
+    holds_given: bool = False
+
+    def __post_init__(self) -> None:
+        text_checks.register(self.spark)
+
+    @property
+    def at_once(self) -> int:
+        """Where logs are short, planning takes longer than running, and keeps one core busy."""
+        return min(max(self.spark.sparkContext.defaultParallelism, 2), QUERIES_AT_ONCE_MAX)
+
+    def taken(self, name: str, frame: DataFrame | pa.Table) -> DataFrame:
+        """Itself, or what is held of it."""
+        if isinstance(frame, pa.Table):
+            return self.spark.createDataFrame(frame)
+        return self.hold(name, frame) if self.holds_given else frame
+
+    def none(self, name: str, columns: str) -> DataFrame:
+        """What is known to be empty is planned away."""
+        del name
+        return self.spark.createDataFrame([], columns).limit(0)
+
+    def together(self, name: str, one: DataFrame, other: DataFrame) -> DataFrame:
+        """The union."""
+        del name
+        return one.unionByName(other)
+
+    def ask(self, text: str, frames: dict[str, Any]) -> DataFrame:
+        """Not run yet."""
+        return self.spark.sql(text, **frames)
+
+    def keep(self, name: str, answer: DataFrame) -> DataFrame:
+        """As `hold` does."""
+        return self.hold(name, answer)
+
+    def passed(self, name: str, answer: DataFrame, one: Pass) -> DataFrame:
+        """Rows that have the same keys are in one task."""
+        number = int(self.spark.conf.get("spark.sql.shuffle.partitions") or "2")
+        ordered = answer.repartition(number, *one.keys).sortWithinPartitions(*one.keys, *one.order)
+        return self.hold(name, ordered.mapInArrow(one.take, spark_schema(one.columns)))
+
+    def rows(self, answer: DataFrame) -> Rows:
+        """Run now."""
+        return [row.asDict(recursive=True) for row in answer.collect()]
+
+    def write(self, answer: DataFrame, directory: str) -> None:
+        """By one task."""
+        answer.coalesce(1).write.parquet(directory)

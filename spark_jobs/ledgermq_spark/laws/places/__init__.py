@@ -1,0 +1,1 @@
+"""Where messages can be and who gets them from there: destinations, subscriptions, consumers."""
