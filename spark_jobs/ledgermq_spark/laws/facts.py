@@ -93,9 +93,10 @@ class Facts:
         def ask(law: Law, breach: Breach) -> Rows:
             return self.rows(FIRST, found=self.finding(law, breach), most=most)
 
+        asked = [(law, one) for law in laws for one in law.breaches]
         with ThreadPoolExecutor(max_workers=self.engine.at_once) as pool:
-            asked = [pool.submit(ask, law, one) for law in laws for one in law.breaches]
-            return [row for one in asked for row in one.result()]
+            each = pool.map if self.engine.at_once > 1 else map
+            return [row for rows in each(lambda one: ask(*one), asked) for row in rows]
 
     def finding(self, law: Law, breach: Breach) -> Any:
         """What one query of a law finds, of a stretch: in it, or of how it ends (position -1)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledgermq_spark.laws.engines.duck_engine import DuckEngine
 from ledgermq_spark.laws.engines.spark_engine import SparkEngine
 
 if TYPE_CHECKING:
@@ -17,6 +16,9 @@ if TYPE_CHECKING:
 def engine_of_laws(spark: SparkSession, store: Store, *, is_long: bool) -> Engine:
     """What laws are asked by. What is not long, and all that follows from it, fits the memory."""
     if (spark.sparkContext.master or "").startswith("local"):
+        # On a cluster nobody needs it.
+        from ledgermq_spark.laws.engines.duck_engine import DuckEngine
+
         return DuckEngine(spark, store, is_long=is_long)
     return engine_of_tables(spark, store, is_long=is_long)
 

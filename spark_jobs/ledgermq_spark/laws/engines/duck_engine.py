@@ -14,10 +14,11 @@ import duckdb
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling
 
+from ledgermq.errors import LedgerMQError
 from ledgermq_spark.laws.engines.duck_dialect import column_types, translated, type_of
 from ledgermq_spark.laws.engines.spark_engine import SparkEngine
 from ledgermq_spark.laws.refusals.text_checks import CHECKS
-from ledgermq_spark.log.machine import cores, memory
+from ledgermq_spark.log.machine import MEMORY_VARIABLE, cores, memory
 from ledgermq_spark.log.rows import arrow_batch
 
 if TYPE_CHECKING:
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 
     from ledgermq_spark.laws.engines.engine import Pass, Rows
     from ledgermq_spark.log.store import Store
+
+
+class LawsUnansweredError(LedgerMQError):
+    """The laws could not be asked: there is too little memory, or no room on the disk."""
+
+    code = "laws-unanswered"
+
 
 # More rows than these a pass takes in Spark's processes, side by side.
 ROWS_HERE_MAX: Final = 500_000
@@ -74,21 +82,21 @@ class DuckEngine:
             return self._of_arrow(place, frame)
         if self._is_long:
             self._store.keep(place, frame)
-            path = str(self._store.path / place / "*.parquet").replace("'", "''")
-            self._database.execute(f"CREATE VIEW {place} AS FROM read_parquet('{path}')")
+            path = _quoted(self._store.path / place / "*.parquet")
+            self._run(f"CREATE VIEW {place} AS FROM read_parquet({path})")
             return place
         return self._of_arrow(place, frame.toArrow())
 
     def none(self, name: str, columns: str) -> str:
         """An empty table."""
         place = self._new(name)
-        self._database.execute(f"CREATE TABLE {place} ({column_types(columns)})")
+        self._run(f"CREATE TABLE {place} ({column_types(columns)})")
         return place
 
     def together(self, name: str, one: str, other: str) -> str:
         """A view of both."""
         place = self._new(name)
-        self._database.execute(f"CREATE VIEW {place} AS FROM {one} UNION ALL BY NAME FROM {other}")
+        self._run(f"CREATE VIEW {place} AS FROM {one} UNION ALL BY NAME FROM {other}")
         return place
 
     def ask(self, text: str, frames: dict[str, str]) -> str:
@@ -98,16 +106,16 @@ class DuckEngine:
     def keep(self, name: str, answer: str) -> str:
         """A table of it."""
         place = self._new(name)
-        self._database.execute(f"CREATE TABLE {place} AS {translated(answer)}")
+        self._run(f"CREATE TABLE {place} AS {translated(answer)}")
         return place
 
     def passed(self, name: str, answer: str, one: Pass) -> str:
         """Here, if it is little."""
         asked = self.keep(f"{name}_asked", answer)
-        (number,) = self._database.execute(f"SELECT count(*) FROM {asked}").fetchall()[0]
+        (number,) = self._run(f"SELECT count(*) FROM {asked}").fetchall()[0]
         made = self._passed_here if number <= ROWS_HERE_MAX else self._passed_by_spark
         found = self._of_arrow(self._new(name), made(asked, one))
-        self._database.execute(f"DROP TABLE {asked}")
+        self._run(f"DROP TABLE {asked}")
         return found
 
     def _passed_here(self, asked: str, one: Pass) -> pa.Table:
@@ -124,22 +132,36 @@ class DuckEngine:
 
     def rows(self, answer: str) -> Rows:
         """Run now."""
-        asked = self._database.execute(translated(answer))
+        asked = self._run(translated(answer))
         names = [column[0] for column in asked.description or ()]
         return [dict(zip(names, row, strict=True)) for row in asked.fetchall()]
 
     def write(self, answer: str, directory: str) -> None:
         """As DuckDB writes it."""
         Path(directory).mkdir(parents=True)
-        path = str(Path(directory) / "part-0.parquet").replace("'", "''")
-        self._database.execute(f"COPY ({translated(answer)}) TO '{path}' (FORMAT parquet)")
+        path = _quoted(Path(directory) / "part-0.parquet")
+        self._run(f"COPY ({translated(answer)}) TO {path} (FORMAT parquet)")
+
+    def _run(self, text: str) -> duckdb.DuckDBPyConnection:
+        try:
+            return self._database.execute(text)
+        except (duckdb.OutOfMemoryException, duckdb.IOException) as problem:
+            (first, *_) = str(problem).splitlines()
+            raise LawsUnansweredError(
+                f"The laws cannot be asked: {first.rstrip('.')}. Give more memory with "
+                f"{MEMORY_VARIABLE}, or make room in {self._store.path}"
+            ) from problem
 
     def _of_arrow(self, place: str, rows: Any) -> str:
         self._database.register("given", rows)
-        self._database.execute(f"CREATE TABLE {place} AS FROM given")
+        self._run(f"CREATE TABLE {place} AS FROM given")
         self._database.unregister("given")
         return place
 
     def _new(self, name: str) -> str:
         """A name that no table has: frames of several facts may be of one engine."""
         return f"frame_{name}_{next(self._number)}"
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"

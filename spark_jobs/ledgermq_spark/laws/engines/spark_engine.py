@@ -31,9 +31,6 @@ class SparkEngine:
     hold: Callable[[str, DataFrame], DataFrame]
     holds_given: bool = False
 
-    def __post_init__(self) -> None:
-        text_checks.register(self.spark)
-
     @property
     def at_once(self) -> int:
         """Where logs are short, planning takes longer than running, and keeps one core busy."""
@@ -57,6 +54,7 @@ class SparkEngine:
 
     def ask(self, text: str, frames: dict[str, Any]) -> DataFrame:
         """Not run yet."""
+        text_checks.register(self.spark, text)
         return self.spark.sql(text, **frames)
 
     def keep(self, name: str, answer: DataFrame) -> DataFrame:

@@ -164,7 +164,8 @@ CHECKS: Final[dict[str, tuple[Callable[..., Any], tuple[str, ...], str]]] = {
 }
 
 
-def register(spark: SparkSession) -> None:
-    """Lets queries ask these by name."""
+def register(spark: SparkSession, text: str) -> None:
+    """Lets a query ask those of these that it names."""
     for name, (check, _, kind) in CHECKS.items():
-        spark.udf.register(name, check, kind)
+        if f"{name}(" in text:
+            spark.udf.register(name, check, kind)

@@ -1,0 +1,94 @@
+"""DuckDB as what answers laws: long logs on disk, odd places, and too little room."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from ledgermq_spark.laws.engines import duck_engine
+from ledgermq_spark.laws.engines.duck_engine import DuckEngine, LawsUnansweredError
+from ledgermq_spark.laws.engines.engine import Pass
+from ledgermq_spark.log.rows import LONG, arrow_batch
+from ledgermq_spark.log.store import Store
+
+COLUMNS = (("store", LONG), ("position", LONG))
+FOUND = (("store", LONG), ("first", LONG), ("rows", LONG))
+ROWS = [(store, position) for position in range(50) for store in (2, 1, 3)]
+
+
+def rows_of(engine, answer):
+    """Return the rows of a query over one frame, sorted."""
+    return sorted(tuple(row.values()) for row in engine.rows(answer))
+
+
+def take(batches):
+    """Yield how many rows each store has and the first of them, which must come in order."""
+    seen = {}
+    for batch in batches:
+        for store, position in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            first, count = seen.get(store, (position, 0))
+            assert position >= first + count
+            seen[store] = first, count + 1
+    if seen:
+        yield arrow_batch(FOUND, [(store, *told) for store, told in seen.items()])
+
+
+COUNTING = Pass(query="", keys=("store",), order=("position",), take=take, columns=FOUND)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("rows_here_max", [0, 1_000], ids=["by Spark", "here"])
+def test_a_pass_gets_each_store_in_its_order(spark, tmp_path, monkeypatch, rows_here_max):
+    """In this process, or in Spark's if there are many rows."""
+    monkeypatch.setattr(duck_engine, "ROWS_HERE_MAX", rows_here_max)
+    engine = DuckEngine(spark, Store(spark, tmp_path), is_long=True)
+    given = engine.taken("events", pa.Table.from_batches([arrow_batch(COLUMNS, ROWS)]))
+    found = engine.passed(
+        "counted", engine.ask("SELECT * FROM {events}", {"events": given}), COUNTING
+    )
+    expected = [(store, 0, 50) for store in (1, 2, 3)]
+    assert rows_of(engine, engine.ask("SELECT * FROM {found}", {"found": found})) == expected
+
+
+def test_a_pass_over_nothing_finds_nothing(tmp_path):
+    """Its frame has its columns."""
+    engine = DuckEngine(None, Store(None, tmp_path), is_long=False)
+    given = engine.none("events", "store BIGINT, position BIGINT")
+    found = engine.passed(
+        "counted", engine.ask("SELECT * FROM {events}", {"events": given}), COUNTING
+    )
+    assert engine.rows(engine.ask("SELECT first FROM {found}", {"found": found})) == []
+
+
+@pytest.mark.spark
+def test_a_frame_is_read_and_written_wherever_it_is(spark, tmp_path):
+    """A path may have what would end a text of SQL."""
+    place = tmp_path / "it's (there)"
+    engine = DuckEngine(spark, Store(spark, place), is_long=True)
+    frame = spark.createDataFrame(ROWS, "store BIGINT, position BIGINT")
+    given = engine.taken("events", frame)
+    asked = engine.ask("SELECT store FROM {events} WHERE position = 7", {"events": given})
+    assert rows_of(engine, asked) == [(1,), (2,), (3,)]
+    engine.write(asked, str(place / "written"))
+    assert sorted(spark.read.parquet(str(place / "written")).collect()) == [(1,), (2,), (3,)]
+
+
+def test_too_little_room_is_told_with_what_to_do(tmp_path, monkeypatch):
+    """Neither memory nor disk suffices: the command says so, and where."""
+    monkeypatch.setenv("LEDGERMQ_SPARK_MEMORY", "512m")
+    blocked = tmp_path / "store"
+    engine = DuckEngine(None, Store(None, blocked), is_long=False)
+    blocked.write_text("", encoding="utf-8")
+    many = "SELECT repeat(CAST(id AS STRING), 300) AS a FROM {ids}"
+    ids = engine.taken("ids", pa.table({"id": pa.array(range(10_000_000, 11_000_000))}))
+    with pytest.raises(
+        LawsUnansweredError, match=r"LEDGERMQ_SPARK_MEMORY, or make room in .*store"
+    ):
+        engine.keep("wide", engine.ask(many, {"ids": ids}))
+
+
+def test_what_is_short_leaves_nothing_behind(tmp_path):
+    """Everything is in memory."""
+    engine = DuckEngine(None, Store(None, tmp_path / "none"), is_long=False)
+    engine.keep("one", engine.ask("SELECT 1 AS a", {}))
+    assert not Path(tmp_path / "none").exists()
