@@ -67,7 +67,7 @@ def _behind(
     is_long = sum(one.fold_rows() for one in chosen) > ROWS_IN_MEMORY_MAX
     engine = choice(spark, store, is_long=is_long)
     frames = frames_of(spark, chosen, here, ends=chosen)
-    facts = Facts(engine, {name: engine.taken(name, frame) for name, frame in frames.items()})
+    facts = Facts(engine, engine.taken(frames))
     if not befores:
         return facts
     names = {one.first: one.name for one in chosen}
@@ -76,8 +76,8 @@ def _behind(
     for name in CARRIED:
         frame = spark.read.parquet(*(str(_place(one, store) / name) for one in befores))
         frame = frame.withColumn("queue_manager", _named(here, behind))
-        known[name] = engine.taken(f"carried_{name}", frame)
-    return facts.behind(known)
+        known[name] = frame
+    return facts.behind(engine.taken(known))
 
 
 def _named(column: Column, names: dict[str, str]) -> Column:

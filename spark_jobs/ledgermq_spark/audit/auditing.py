@@ -141,7 +141,7 @@ def facts_of(
     is_long = frames["moves"].count() > SMALL_MOVES
     work.tune(is_long)
     engine = choice(work.spark, work.store, is_long=is_long)
-    return Facts(engine, {one: engine.taken(one, frame) for one, frame in named.items()})
+    return Facts(engine, engine.taken(named))
 
 
 def checkpoints_of(work: Work) -> Checkpoints:

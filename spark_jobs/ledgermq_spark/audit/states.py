@@ -180,12 +180,8 @@ def compare_messages(facts: Facts, rebuilt: DataFrame, position: int) -> list[Ev
     uncounted = f.greatest("uncounted_backout_count", f.lit(0).cast("long"))
     stood = rebuilt.withColumn("uncounted_backout_count", uncounted)
     stood = stood.select(*keys, "queue", f.struct(*MESSAGE_FIELDS).alias("rebuilt"))
-    rows = facts.rows(
-        DIFFERENT,
-        by_moves=facts.query(LEFT),
-        rebuilt_messages=facts.engine.taken("rebuilt_messages", stood),
-        most=EVIDENCE_MAX,
-    )
+    given = facts.engine.taken({"rebuilt_messages": stood})
+    rows = facts.rows(DIFFERENT, by_moves=facts.query(LEFT), most=EVIDENCE_MAX, **given)
     told: list[Evidence] = []
     for row in rows:
         known = row["moves"] or row["rebuilt"]

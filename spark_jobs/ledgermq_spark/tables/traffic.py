@@ -174,7 +174,7 @@ def series_of(facts: Facts, totals: Sequence[Total]) -> Series:
     if not charted:
         return found
     frame = facts.engine.spark.createDataFrame(charted, "kind string, store bigint, name string")
-    rows = facts.rows(SERIES, charted=facts.engine.taken("charted", frame))
+    rows = facts.rows(SERIES, **facts.engine.taken({"charted": frame}))
     named: dict[str, list[Any]] = {name: [] for name in names}
     for row in sorted(rows, key=lambda row: row["point"]):
         named[row["name"]].append(row)

@@ -42,10 +42,8 @@ def test_a_pass_gets_each_store_in_its_order(spark, tmp_path, monkeypatch, rows_
     """In this process, or in Spark's if there are many rows."""
     monkeypatch.setattr(duck_engine, "ROWS_HERE_MAX", rows_here_max)
     engine = DuckEngine(spark, Store(spark, tmp_path), is_long=True)
-    given = engine.taken("events", pa.Table.from_batches([arrow_batch(COLUMNS, ROWS)]))
-    found = engine.passed(
-        "counted", engine.ask("SELECT * FROM {events}", {"events": given}), COUNTING
-    )
+    given = engine.taken({"events": pa.Table.from_batches([arrow_batch(COLUMNS, ROWS)])})
+    found = engine.passed("counted", engine.ask("SELECT * FROM {events}", given), COUNTING)
     expected = [(store, 0, 50) for store in (1, 2, 3)]
     assert rows_of(engine, engine.ask("SELECT * FROM {found}", {"found": found})) == expected
 
@@ -53,10 +51,8 @@ def test_a_pass_gets_each_store_in_its_order(spark, tmp_path, monkeypatch, rows_
 def test_a_pass_over_nothing_finds_nothing(tmp_path):
     """Its frame has its columns."""
     engine = DuckEngine(None, Store(None, tmp_path), is_long=False)
-    given = engine.none("events", "store BIGINT, position BIGINT")
-    found = engine.passed(
-        "counted", engine.ask("SELECT * FROM {events}", {"events": given}), COUNTING
-    )
+    given = {"events": engine.none("events", "store BIGINT, position BIGINT")}
+    found = engine.passed("counted", engine.ask("SELECT * FROM {events}", given), COUNTING)
     assert engine.rows(engine.ask("SELECT first FROM {found}", {"found": found})) == []
 
 
@@ -66,8 +62,8 @@ def test_a_frame_is_read_and_written_wherever_it_is(spark, tmp_path):
     place = tmp_path / "it's (there)"
     engine = DuckEngine(spark, Store(spark, place), is_long=True)
     frame = spark.createDataFrame(ROWS, "store BIGINT, position BIGINT")
-    given = engine.taken("events", frame)
-    asked = engine.ask("SELECT store FROM {events} WHERE position = 7", {"events": given})
+    given = engine.taken({"events": frame})
+    asked = engine.ask("SELECT store FROM {events} WHERE position = 7", given)
     assert rows_of(engine, asked) == [(1,), (2,), (3,)]
     engine.write(asked, str(place / "written"))
     assert sorted(spark.read.parquet(str(place / "written")).collect()) == [(1,), (2,), (3,)]
@@ -80,11 +76,11 @@ def test_too_little_room_is_told_with_what_to_do(tmp_path, monkeypatch):
     engine = DuckEngine(None, Store(None, blocked), is_long=False)
     blocked.write_text("", encoding="utf-8")
     many = "SELECT repeat(CAST(id AS STRING), 300) AS a FROM {ids}"
-    ids = engine.taken("ids", pa.table({"id": pa.array(range(10_000_000, 11_000_000))}))
+    ids = engine.taken({"ids": pa.table({"id": pa.array(range(10_000_000, 11_000_000))})})
     with pytest.raises(
         LawsUnansweredError, match=r"LEDGERMQ_SPARK_MEMORY, or make room in .*store"
     ):
-        engine.keep("wide", engine.ask(many, {"ids": ids}))
+        engine.keep("wide", engine.ask(many, ids))
 
 
 def test_what_is_short_leaves_nothing_behind(tmp_path):

@@ -62,7 +62,7 @@ class Logs:
             name: pa.Table.from_batches([arrow_batch(COLUMNS[name], rows)])
             for name, rows in self.rows.items()
         }
-        return Facts(engine, {name: engine.taken(name, one) for name, one in frames.items()})
+        return Facts(engine, engine.taken(frames))
 
 
 def folded_stretches(

@@ -6,7 +6,9 @@ On one machine it needs a tenth of the time that Spark takes for the same.
 from __future__ import annotations
 
 import tempfile
-from itertools import count
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,12 +22,14 @@ from ledgermq_spark.laws.engines.spark_engine import SparkEngine
 from ledgermq_spark.laws.refusals.text_checks import CHECKS
 from ledgermq_spark.log.machine import MEMORY_VARIABLE, cores, memory
 from ledgermq_spark.log.rows import arrow_batch
+from ledgermq_spark.log.store import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame, SparkSession
 
     from ledgermq_spark.laws.engines.engine import Pass, Rows
-    from ledgermq_spark.log.store import Store
 
 
 class LawsUnansweredError(LedgerMQError):
@@ -37,6 +41,8 @@ class LawsUnansweredError(LedgerMQError):
 # More rows than these a pass takes in Spark's processes, side by side.
 ROWS_HERE_MAX: Final = 500_000
 BATCH_ROWS: Final = 50_000
+# So many frames Spark is asked for side by side: of a short one it mostly plans, on one core.
+FRAMES_AT_ONCE: Final = 4
 
 
 class DuckEngine:
@@ -51,13 +57,9 @@ class DuckEngine:
         self.spark = spark
         self._store = store
         self._is_long = is_long
-        self._number = count()
-        database = ":memory:"
-        if is_long:
-            store.path.mkdir(parents=True, exist_ok=True)
-            database = str(Path(tempfile.mkdtemp(prefix="laws-", dir=store.path)) / "laws.duckdb")
+        self._made: Counter[str] = Counter()
         self._database = duckdb.connect(
-            database,
+            str(self._place / "laws.duckdb") if is_long else ":memory:",
             config={
                 "threads": cores(),
                 "memory_limit": f"{memory(cores()).upper()}iB",
@@ -75,17 +77,33 @@ class DuckEngine:
                 null_handling=FunctionNullHandling.SPECIAL,
             )
 
-    def taken(self, name: str, frame: DataFrame | pa.Table) -> str:
-        """A table of it, or a view of its Parquet."""
-        place = self._new(name)
+    @cached_property
+    def _place(self) -> Path:
+        """A directory of its own, once it needs one."""
+        self._store.path.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix="laws-", dir=self._store.path))
+
+    def taken(self, frames: Mapping[str, DataFrame | pa.Table]) -> dict[str, str]:
+        """Tables of them, or views of their Parquet. Spark prepares several side by side."""
+        places = {name: self._new(name) for name in frames}
+        with ThreadPoolExecutor(max_workers=FRAMES_AT_ONCE) as pool:
+            given = pool.map(self._given, places.values(), frames.values())
+            for place, rows in zip(places.values(), given, strict=True):
+                if rows is None:
+                    path = _quoted(self._place / place / "*.parquet")
+                    self._run(f"CREATE VIEW {place} AS FROM read_parquet({path})")
+                else:
+                    self._of_arrow(place, rows)
+        return places
+
+    def _given(self, place: str, frame: DataFrame | pa.Table) -> pa.Table | None:
+        """The rows of a frame; none of a long one, which is Parquet then."""
         if isinstance(frame, pa.Table):
-            return self._of_arrow(place, frame)
-        if self._is_long:
-            self._store.keep(place, frame)
-            path = _quoted(self._store.path / place / "*.parquet")
-            self._run(f"CREATE VIEW {place} AS FROM read_parquet({path})")
-            return place
-        return self._of_arrow(place, frame.toArrow())
+            return frame
+        if not self._is_long:
+            return frame.toArrow()
+        Store(self.spark, self._place).keep(place, frame)
+        return None
 
     def none(self, name: str, columns: str) -> str:
         """An empty table."""
@@ -125,7 +143,7 @@ class DuckEngine:
         return pa.Table.from_batches(batches or [arrow_batch(one.columns, [])])
 
     def _passed_by_spark(self, asked: str, one: Pass) -> pa.Table:
-        place = self._store.path / asked
+        place = self._place / asked
         self.write(f"(SELECT * FROM {asked})", str(place))
         spark = SparkEngine(self.spark, lambda _, frame: frame)
         return spark.passed(asked, self.spark.read.parquet(str(place)), one).toArrow()
@@ -159,8 +177,12 @@ class DuckEngine:
         return place
 
     def _new(self, name: str) -> str:
-        """A name that no table has: frames of several facts may be of one engine."""
-        return f"frame_{name}_{next(self._number)}"
+        """A name that no table has: frames of several facts may be of one engine.
+
+        Other engines give the same ones, so that queries are put into the dialect once.
+        """
+        self._made[name] += 1
+        return f"frame_{name}_{self._made[name]}"
 
 
 def _quoted(path: Path) -> str:

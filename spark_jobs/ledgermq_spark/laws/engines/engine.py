@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -40,8 +40,8 @@ class Engine(Protocol):
     def at_once(self) -> int:
         """How many queries it is asked side by side."""
 
-    def taken(self, name: str, frame: DataFrame | pa.Table) -> Any:
-        """A frame of what Spark or Arrow has."""
+    def taken(self, frames: Mapping[str, DataFrame | pa.Table]) -> Mapping[str, Any]:
+        """Frames of what Spark or Arrow has, under their names."""
 
     def none(self, name: str, columns: str) -> Any:
         """A frame without rows."""

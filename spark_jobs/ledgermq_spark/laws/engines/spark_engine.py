@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +36,11 @@ class SparkEngine:
         """Where logs are short, planning takes longer than running, and keeps one core busy."""
         return min(max(self.spark.sparkContext.defaultParallelism, 2), QUERIES_AT_ONCE_MAX)
 
-    def taken(self, name: str, frame: DataFrame | pa.Table) -> DataFrame:
-        """Itself, or what is held of it."""
+    def taken(self, frames: Mapping[str, DataFrame | pa.Table]) -> dict[str, DataFrame]:
+        """Themselves, or what is held of them."""
+        return {name: self._taken(name, frame) for name, frame in frames.items()}
+
+    def _taken(self, name: str, frame: DataFrame | pa.Table) -> DataFrame:
         if isinstance(frame, pa.Table):
             return self.spark.createDataFrame(frame)
         return self.hold(name, frame) if self.holds_given else frame
