@@ -43,12 +43,18 @@ def scripts():
 
 
 @pytest.fixture(scope="session")
-def facts(scripts):
-    """Return the frames of all of them, and of those in which something breaks a law."""
+def all_logs(scripts):
+    """Return the rows of all of them, and of those in which something breaks a law."""
     logs = tampered_logs()
     for name, script in scripts.items():
         logs.fold(name, script.entries)
-    return logs.facts(duck_engine())
+    return logs
+
+
+@pytest.fixture(scope="session")
+def facts(all_logs):
+    """Return the frames of all these logs."""
+    return all_logs.facts(duck_engine())
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 
 from ledgermq_spark.archive.archived import frames_of
 from ledgermq_spark.archive.stretch import Stretch
-from ledgermq_spark.laws.engines.choice import engine_of_laws
+from ledgermq_spark.laws.engines.choice import Choice, engine_of_laws
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.laws.stretches.carried import CARRIED, carried
 from ledgermq_spark.log.durable_files import settled, sync
@@ -26,7 +26,6 @@ from ledgermq_spark.log.durable_files import settled, sync
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-    from ledgermq_spark.laws.engines.engine import Engine
     from ledgermq_spark.log.store import Store
 
 # Of so few rows all that is made of them fits the memory of one machine.
@@ -34,9 +33,6 @@ ROWS_IN_MEMORY_MAX: Final = 150_000
 # The directory of a stretch, in the path of a file.
 STRETCH: Final = r"/(\d{19})/"
 CHAIN_DIGITS: Final = 16
-
-
-Choice = Callable[..., "Engine"]
 
 
 def judged_facts(

@@ -16,7 +16,7 @@ from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.findings.judging import judge
 from ledgermq_spark.audit.witnesses import Noted, Witnesses, hear
 from ledgermq_spark.jobs.work import STEPS, Work
-from ledgermq_spark.laws.engines.choice import engine_of_laws, engine_of_tables
+from ledgermq_spark.laws.engines.choice import Choice, engine_of_laws, engine_of_tables
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.record_headers import check_operation_headers
 from ledgermq_spark.log.rows import OPERATION_COLUMNS
@@ -34,8 +34,6 @@ from ledgermq_spark.rebuild.stopping import hole_told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from ledgermq_spark.laws.engines.engine import Engine
 
 # So few moves that all that is made of them fits the memory of one machine.
 SMALL_MOVES = 100_000
@@ -125,7 +123,7 @@ def facts_of(
     work: Work,
     rebuilt: Rebuilt,
     operations: DataFrame,
-    choice: Callable[..., Engine] = engine_of_tables,
+    choice: Choice = engine_of_tables,
 ) -> Facts:
     """What laws and tables are asked of, for one queue manager."""
     frames = {

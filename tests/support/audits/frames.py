@@ -58,7 +58,12 @@ def stored_frame(spark: Any, message_blocks: list[dict[str, Any]]) -> Any:
 
 def frame(spark: Any, columns: Any, rows: list[Any]) -> Any:
     """Rows, tuples in the order of the columns, as a frame."""
-    return spark.createDataFrame(pa.Table.from_batches([arrow_batch(columns, rows)]))
+    return spark.createDataFrame(table(columns, rows))
+
+
+def table(columns: Any, rows: list[Any]) -> pa.Table:
+    """The same without Spark."""
+    return pa.Table.from_batches([arrow_batch(columns, rows)])
 
 
 def recorded_frame(spark: Any, positions: Iterable[int], answers: Iterable[int] = ()) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ledgermq_spark.laws.engines.spark_engine import SparkEngine
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 
     from ledgermq_spark.laws.engines.engine import Engine
     from ledgermq_spark.log.store import Store
+
+# One of these two.
+Choice = Callable[..., "Engine"]
 
 
 def engine_of_laws(spark: SparkSession, store: Store, *, is_long: bool) -> Engine:
