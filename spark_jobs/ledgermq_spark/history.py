@@ -13,12 +13,13 @@ from pyspark.errors import PythonException
 from ledgermq.wire.topics.address import parse_address
 from ledgermq_spark.archive.archived import archived_facts
 from ledgermq_spark.jobs.run import run_tables
+from ledgermq_spark.laws.engines.choice import dataframe_engine
 from ledgermq_spark.log.session import SparkUnavailableError
 from ledgermq_spark.tables.all_tables import TABLES
 from ledgermq_spark.tables.life import Life, lives_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from ledgermq_spark.laws.facts import Facts
 
@@ -85,7 +86,7 @@ class History:
         """`queue_depth`: depth, bytes and age of the oldest message, after each change."""
         return self.table("queue_depth")
 
-    def lives(self, chosen: Column, most: int = LIVES_DEFAULT) -> list[Life]:
+    def lives(self, chosen: str, most: int = LIVES_DEFAULT) -> list[Life]:
         """What happened to each of some messages, step by step; of many, the first that were put.
 
         Args:
@@ -134,6 +135,7 @@ def read(
             spark=spark,
             directory=directory,
             tunes=False,
+            choice=dataframe_engine,
         )
     except PythonException as problem:
         lacking = _LACKING.search(str(problem))
@@ -169,5 +171,7 @@ def read_archive(
         ArchiveBrokenError: Files of the archive are missing or damaged.
         PositionOutOfRangeError: `at` lies before the archive's start or after its end.
     """
-    facts = archived_facts(path, queue_manager, at, spark=spark, directory=directory)
+    facts = archived_facts(
+        path, queue_manager, at, spark=spark, directory=directory, choice=dataframe_engine
+    )
     return History(facts, queue_manager)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.stretch import FOLD, OPERATIONS, Stretch
+from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
 from ledgermq_spark.laws.engines.spark_engine import SparkEngine
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.positions import PositionOutOfRangeError, parse_moment
@@ -24,6 +25,8 @@ from ledgermq_spark.rebuild.rebuild import Progress
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+# Of so few rows all that is made of them fits the memory of one machine.
+ROWS_IN_MEMORY_MAX: Final = 150_000
 # The rows of each of these that stand at one position.
 POSITIONED = {"outcomes": "outcome", "moves": "move", "clock": "clock"}
 # These tell of the state at the end.
@@ -38,8 +41,11 @@ def archived_facts(
     spark: SparkSession | None = None,
     directory: Path | None = None,
     progress: Progress | None = None,
+    choice: Choice = quickest_engine,
 ) -> Facts:
     """What happened up to a position or time, from an archive alone, for tables to be asked of.
+
+    `choice` says what answers.
 
     Raises:
         ArchiveMissingError: There is nothing of this queue manager.
@@ -58,7 +64,13 @@ def archived_facts(
         for name in OF_THE_END:
             frames[name] = frames[name].limit(0)
     store = Store(spark, directory or directory_until_exit())
-    return Facts(SparkEngine(spark, store.keep), frames)
+    engine = choice(spark, store, is_long=is_long(reached))
+    return Facts(engine, engine.taken(frames))
+
+
+def is_long(stretches: Sequence[Stretch]) -> bool:
+    """Whether what is made of some stretches is too much for the memory of one machine."""
+    return sum(one.fold_rows() for one in stretches) > ROWS_IN_MEMORY_MAX
 
 
 def opened(

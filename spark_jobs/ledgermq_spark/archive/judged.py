@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
-from ledgermq_spark.archive.archived import frames_of
+from ledgermq_spark.archive.archived import frames_of, is_long
 from ledgermq_spark.archive.stretch import Stretch
-from ledgermq_spark.laws.engines.choice import Choice, engine_of_laws
+from ledgermq_spark.laws.engines.choice import quickest_engine
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.laws.stretches.carried import CARRIED, carried
 from ledgermq_spark.log.durable_files import settled, sync
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from ledgermq_spark.log.store import Store
 
-# Of so few rows all that is made of them fits the memory of one machine.
-ROWS_IN_MEMORY_MAX: Final = 150_000
 # The directory of a stretch, in the path of a file.
 STRETCH: Final = r"/(\d{19})/"
 CHAIN_DIGITS: Final = 16
@@ -40,7 +38,6 @@ def judged_facts(
     stretches: Sequence[Stretch],
     chosen: Sequence[Stretch],
     store: Store,
-    choice: Choice = engine_of_laws,
 ) -> Facts:
     """Facts of those chosen of an archive's stretches, each a queue manager with its `name`."""
     after = dict(zip((one.name for one in stretches[1:]), stretches[:-1], strict=True))
@@ -48,7 +45,7 @@ def judged_facts(
     for at, stretch in enumerate(stretches):
         if befores and stretch.first <= befores[-1].first and not _place(stretch, store).exists():
             _carry(spark, stretch, stretches[at - 1] if at else None, store)
-    return _behind(spark, chosen, befores, store, choice)
+    return _behind(spark, chosen, befores, store)
 
 
 def _behind(
@@ -56,12 +53,10 @@ def _behind(
     chosen: Sequence[Stretch],
     befores: Sequence[Stretch],
     store: Store,
-    choice: Choice,
 ) -> Facts:
     """Facts of stretches, with what was carried out of those before them."""
     here = f.regexp_extract("_metadata.file_path", STRETCH, 1)
-    is_long = sum(one.fold_rows() for one in chosen) > ROWS_IN_MEMORY_MAX
-    engine = choice(spark, store, is_long=is_long)
+    engine = quickest_engine(spark, store, is_long=is_long(chosen))
     frames = frames_of(spark, chosen, here, ends=chosen)
     facts = Facts(engine, engine.taken(frames))
     if not befores:
@@ -94,7 +89,7 @@ def _place(stretch: Stretch, store: Store) -> Path:
 def _carry(spark: SparkSession, stretch: Stretch, before: Stretch | None, store: Store) -> None:
     stretch.check()
     befores = [] if before is None else [before]
-    facts = _behind(spark, [stretch], befores, store, engine_of_laws)
+    facts = _behind(spark, [stretch], befores, store)
     place = _place(stretch, store)
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=place.parent) as unfinished:

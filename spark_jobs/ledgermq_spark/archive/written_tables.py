@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as f
 
@@ -24,7 +24,6 @@ from ledgermq_spark.archive.archived import archived_facts
 from ledgermq_spark.archive.judged import judged_facts
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.stretch import Stretch
-from ledgermq_spark.laws.engines.choice import engine_of_tables
 from ledgermq_spark.log.durable_files import plain_name, settled, sync, write_durably
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
@@ -41,10 +40,14 @@ from ledgermq_spark.tables.writing import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ledgermq_spark.laws.facts import Facts
     from ledgermq_spark.rebuild.rebuild import Progress
 
 ADDED_TO: Final = ("message_events", "operations", "outcomes")
 PARTITIONS: Final = ("queue_manager", "day")
+# What happened in a stretch itself; and rows of one queue manager, whose directory names it.
+NEW: Final = "SELECT * EXCEPT (queue_manager) FROM {rows} WHERE position >= {first}"
+WITHOUT_NAME: Final = "SELECT * EXCEPT (queue_manager) FROM {rows}"
 PARQUET, DELTA = "parquet", "delta"
 
 
@@ -179,10 +182,11 @@ class _Tables:
     def add(self, stretches: Sequence[Stretch], stretch: Stretch) -> None:
         """Add what happened in one of an archive's stretches to the tables that lack it."""
         store = Store(self._spark, self._scratch / "stretch")
-        facts = judged_facts(self._spark, stretches, [stretch], store, engine_of_tables)
+        facts = judged_facts(self._spark, stretches, [stretch], store)
         for name in self.lacks(ADDED_TO, stretch.last):
-            rows = facts.query(TABLES[name]).where(f.col("position") >= stretch.first)
-            self._add(name, rows.withColumn("queue_manager", f.lit(self._queue_manager)), stretch)
+            rows = facts.query(NEW, rows=facts.query(TABLES[name]), first=stretch.first)
+            by = [] if self._format == DELTA else ["day"]
+            self._add(name, self._written(facts, name, rows, by), stretch)
             self._note(name, stretch)
 
     def replace(self, archive: Path, end: Stretch) -> None:
@@ -195,16 +199,28 @@ class _Tables:
             archive, self._queue_manager, last, spark=self._spark, directory=self._scratch / "whole"
         )
         for name in lacking:
-            rows = facts.query(TABLES[name])
+            rows = facts.query(WITHOUT_NAME, rows=facts.query(TABLES[name]))
+            made = self._written(facts, name, rows)
             if self._format == DELTA:
                 mine = f"queue_manager = '{self._queue_manager}'"
-                writer = rows.write.format(DELTA).mode("overwrite").option("replaceWhere", mine)
-                writer.partitionBy("queue_manager").save(str(self._output / name))
+                writer = self._read(made).write.format(DELTA).mode("overwrite")
+                writer = writer.option("replaceWhere", mine).partitionBy("queue_manager")
+                writer.save(str(self._output / name))
             else:
-                made = self._output / UNFINISHED / name
-                rows.drop("queue_manager").write.mode("overwrite").parquet(str(made))
                 put_in_place(made, self._output / name / self._mine)
             self._note(name, end)
+
+    def _written(self, facts: Facts, name: str, rows: Any, by: Sequence[str] = ()) -> Path:
+        """Rows of a table as Parquet that nobody reads yet."""
+        made = self._output / UNFINISHED / name
+        shutil.rmtree(made, ignore_errors=True)
+        facts.engine.write(rows, str(made), by)
+        return made
+
+    def _read(self, made: Path) -> DataFrame:
+        """What was written, with the name of its queue manager."""
+        rows = self._spark.read.parquet(str(made))
+        return rows.withColumn("queue_manager", f.lit(self._queue_manager))
 
     def _note_of(self, name: str) -> Path:
         notes = _notes(self._output / name, self._format)
@@ -234,20 +250,18 @@ class _Tables:
         told = {"through": self.through[name], "digest": stretch and stretch.digest}
         write_durably(self._note_of(name), json.dumps(told) + "\n")
 
-    def _add(self, name: str, rows: DataFrame, stretch: Stretch) -> None:
+    def _add(self, name: str, made: Path, stretch: Stretch) -> None:
         if self._format == DELTA:
-            writer = rows.write.format(DELTA).mode("append").partitionBy(*PARTITIONS)
+            writer = self._read(made).write.format(DELTA).mode("append").partitionBy(*PARTITIONS)
             # A version that is there is not written again.
             writer = writer.option("txnAppId", f"ledgermq {self._queue_manager}")
             writer.option("txnVersion", stretch.first).save(str(self._output / name))
             return
-        made = self._output / UNFINISHED / name
-        rows.write.mode("overwrite").partitionBy(*PARTITIONS).parquet(str(made))
         place = self._output / name / self._mine
         place.mkdir(parents=True, exist_ok=True)
         for old in place.glob(f"day=*/{stretch.name}-*"):
             old.unlink()
-        for day in sorted(made.glob("queue_manager=*/day=*")):
+        for day in sorted(made.glob("day=*")):
             target = place / day.name
             target.mkdir(exist_ok=True)
             for number, file in enumerate(settled(day)):

@@ -16,7 +16,7 @@ from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.findings.judging import judge
 from ledgermq_spark.audit.witnesses import Noted, Witnesses, hear
 from ledgermq_spark.jobs.work import STEPS, Work
-from ledgermq_spark.laws.engines.choice import Choice, engine_of_laws, engine_of_tables
+from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.record_headers import check_operation_headers
 from ledgermq_spark.log.rows import OPERATION_COLUMNS
@@ -104,9 +104,9 @@ class Auditing:
         live: Checkpoint | None,
     ) -> AuditReport:
         work = self._work
-        facts = facts_of(work, rebuilt, operations, engine_of_laws)
+        facts = facts_of(work, rebuilt, operations)
         if self._with_facts is not None:
-            self._with_facts(facts_of(work, rebuilt, operations))
+            self._with_facts(facts)
         with work.stage("comparing, and asking the laws", 4):
             subject = _subject(work, rebuilt, operations, recorded, live, facts)
             subject = replace(
@@ -123,7 +123,7 @@ def facts_of(
     work: Work,
     rebuilt: Rebuilt,
     operations: DataFrame,
-    choice: Choice = engine_of_tables,
+    choice: Choice = quickest_engine,
 ) -> Facts:
     """What laws and tables are asked of, for one queue manager."""
     frames = {

@@ -21,6 +21,7 @@ from ledgermq_spark.audit.lawfulness import breaches
 from ledgermq_spark.audit.witnesses import Noted
 from ledgermq_spark.jobs.work import STEPS, Work, begin
 from ledgermq_spark.laws.all_laws import LAWS
+from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.positions import (
     PositionOutOfRangeError,
@@ -50,11 +51,12 @@ def run_tables(
     output: Path | None = None,
     progress: Progress | None = None,
     tunes: bool = True,
+    choice: Choice = quickest_engine,
 ) -> Facts:
     """State what happened up to a position or time, for tables to be asked of.
 
     They (`tables.all_tables.TABLES`) are written as Parquet below `output`, if given; `directory`
-    keeps intermediate results.
+    keeps intermediate results. `choice` says what answers.
 
     Raises:
         PositionOutOfRangeError: `at` lies before the log's start or after its end.
@@ -74,7 +76,7 @@ def run_tables(
         rebuilt, operations = read_log(work, position)
     if rebuilt.stopped is not None:
         raise FoldStoppedError(why_stopped(queue_manager, rebuilt.stopped))
-    facts = facts_of(work, rebuilt, operations)
+    facts = facts_of(work, rebuilt, operations, choice)
     with work.stage("making the tables", 3):
         if output is not None:
             write_tables(facts, output)

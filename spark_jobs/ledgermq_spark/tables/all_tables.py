@@ -110,13 +110,13 @@ FROM {{events}}
     "operations": f"""
 SELECT queue_manager, {DAY}, position, {_time("time_us", "time")},
     {_time("append_time_us", "append_time")}, kind, session, session_sequence, target, consumer,
-    size(message_ids) AS messages, actor, why, settings
+    CAST(size(message_ids) AS INT) AS messages, actor, why, settings
 FROM {{operations}} JOIN {{clock}} USING (queue_manager, position)
 """,
     "outcomes": f"""
 SELECT queue_manager, {DAY}, position, index, {_time("time_us", "time")}, kind, session,
     session_sequence, reason, detail, consumer, destination, first_delivery,
-    size(sequences) AS messages
+    CAST(size(sequences) AS INT) AS messages
 FROM {{outcomes}} JOIN {{clock}} USING (queue_manager, position)
 """,
     "messages": f"""

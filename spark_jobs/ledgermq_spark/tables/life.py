@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import functions as f
-
 if TYPE_CHECKING:
-    from pyspark.sql import Column, Row
-
     from ledgermq_spark.laws.facts import Facts
+
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,18 +62,27 @@ class Life:
         return plain | {"steps": steps}
 
 
-# All that happened to the messages that are meant, and where they were written again for a trim.
+# Messages that are meant, without what was put by an operation that was refused.
+CHOSEN: Final = """
+SELECT queue_manager, put_position, put_index
+FROM {{puts}} LEFT SEMI JOIN {{events}} USING (queue_manager, put_position, put_index)
+WHERE {condition}
+ORDER BY put_position, put_index LIMIT {most}
+"""
+# All that happened to them, and where they were written again for a trim.
 EVENTS: Final = """
 SELECT one.* FROM {events} AS one JOIN {chosen} USING (queue_manager, put_position, put_index)
 """
 WRITTEN_AGAIN: Final = """
 SELECT DISTINCT again.* FROM {chosen} JOIN (
-    SELECT queue_manager, position, time_us, actor, why, inline(arrays_zip(
-        from_json(settings, 'put_positions array<bigint>').put_positions,
-        from_json(settings, 'put_indexes array<bigint>').put_indexes))
-        AS (put_position, put_index)
-    FROM {applied} JOIN {clock} USING (queue_manager, position)
-    WHERE kind = 'Relocate' AND reply = 'Administered'
+    SELECT queue_manager, position, time_us, actor, why, put_position,
+        told.put_indexes[at] AS put_index
+    FROM (
+        SELECT *, from_json(settings, 'put_positions ARRAY<BIGINT>, put_indexes ARRAY<BIGINT>')
+            AS told
+        FROM {applied} JOIN {clock} USING (queue_manager, position)
+        WHERE kind = 'Relocate' AND reply = 'Administered'
+    ) LATERAL VIEW posexplode(told.put_positions) AS at, put_position
 ) AS again USING (queue_manager, put_position, put_index)
 """
 
@@ -88,39 +93,45 @@ def meant(
     correlation_id: str | None = None,
     group_id: bytes | None = None,
     properties: Mapping[str, str] | None = None,
-) -> Column:
+) -> str:
     """Which messages are meant, a condition over `puts`: all that is given must be true of one.
 
     The values of properties are told as JSON tells them: `5`, `true`, the text of a string.
     """
-    conditions = [f.lit(True)]
+    conditions = ["TRUE"]
     if message_id is not None:
-        conditions.append(f.col("message_id") == f.lit(message_id))
+        conditions.append(_is("message_id", message_id))
     if correlation_id is not None:
-        conditions.append(f.col("correlation_id") == correlation_id)
+        conditions.append(_is("correlation_id", correlation_id))
     if group_id is not None:
-        conditions.append(f.col("group_id") == group_id.hex())
-    told = f.from_json(f.get_json_object("header", "$.p"), "map<string, string>")
-    conditions += [told[name] == value for name, value in (properties or {}).items()]
-    return reduce(and_, conditions)
+        conditions.append(_is("group_id", group_id.hex()))
+    told = "map_entries(from_json(get_json_object(header, '$.p'), 'MAP<STRING, STRING>'))"
+    conditions += [
+        f"exists({told}, one -> {_is('one.key', name)} AND {_is('one.value', value)})"
+        for name, value in (properties or {}).items()
+    ]
+    return " AND ".join(conditions)
 
 
-def lives_of(facts: Facts, queue_manager: str, chosen: Column, most: int) -> list[Life]:
+def _is(column: str, value: str | bytes) -> str:
+    """A condition for any value, whatever characters are in it."""
+    encoded = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
+    return f"hex({column}) = '{encoded.hex().upper()}'"
+
+
+def lives_of(facts: Facts, queue_manager: str, chosen: str, most: int) -> list[Life]:
     """Tell the lives of messages, at most so many, the first that were put.
 
     A message that was moved is told from its Put to where it is now. What was put by an operation
     that was refused has no life.
     """
-    one = ("queue_manager", "put_position", "put_index")
-    lived = facts.frame("events").select(*one).distinct()
-    puts = facts.frame("puts").where((f.col("queue_manager") == queue_manager) & chosen)
-    wanted = puts.join(lived, [*one], "left_semi").select(*one).orderBy(*one).limit(most)
-    places = {"chosen": wanted}
+    condition = f"{_is('queue_manager', queue_manager)} AND {chosen}"
+    places = {"chosen": facts.query(CHOSEN.format(condition=condition, most=most))}
     events: defaultdict[tuple[int, int], list[Row]] = defaultdict(list)
-    for row in facts.query(EVENTS, **places).collect():
+    for row in facts.rows(EVENTS, **places):
         events[row["put_position"], row["put_index"]].append(row)
     again: defaultdict[tuple[int, int], list[Row]] = defaultdict(list)
-    for row in facts.query(WRITTEN_AGAIN, **places).collect():
+    for row in facts.rows(WRITTEN_AGAIN, **places):
         again[row["put_position"], row["put_index"]].append(row)
     return [_life(rows, again[put]) for put, rows in sorted(events.items())]
 

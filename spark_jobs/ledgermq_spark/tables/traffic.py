@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
+from ledgermq_spark.log.rows import LONG, TEXT, arrow_batch
 from ledgermq_spark.tables.events import IN_FLIGHT
 from ledgermq_spark.tables.totals import HELD, Total
 
@@ -144,6 +147,7 @@ SELECT store, gone_at, CASE
 FROM ended
 ORDER BY gone_at DESC LIMIT {LISTED_MAX}
 """
+CHARTED_COLUMNS: Final = (("kind", TEXT), ("store", LONG), ("name", TEXT))
 Points = list[tuple[int, float]]
 
 
@@ -173,8 +177,8 @@ def series_of(facts: Facts, totals: Sequence[Total]) -> Series:
     found = Series()
     if not charted:
         return found
-    frame = facts.engine.spark.createDataFrame(charted, "kind string, store bigint, name string")
-    rows = facts.rows(SERIES, **facts.engine.taken({"charted": frame}))
+    names_of = pa.Table.from_batches([arrow_batch(CHARTED_COLUMNS, charted)])
+    rows = facts.rows(SERIES, **facts.engine.taken({"charted": names_of}))
     named: dict[str, list[Any]] = {name: [] for name in names}
     for row in sorted(rows, key=lambda row: row["point"]):
         named[row["name"]].append(row)

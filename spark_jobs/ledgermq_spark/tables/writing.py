@@ -41,7 +41,7 @@ def write_tables(facts: Facts, directory: Path) -> None:
     made = directory / UNFINISHED
     with writing_whole_in(directory):
         for name, text in TABLES.items():
-            facts.query(text).write.mode("overwrite").parquet(str(made / name))
+            facts.engine.write(facts.query(text), str(made / name))
         for name in TABLES:
             put_in_place(made / name, directory / name)
 

@@ -27,11 +27,6 @@ from support.random_logs.random_log import RandomLog
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 
 
-def rows(frame):
-    """All rows of a frame, in no order."""
-    return Counter(map(str, frame.collect()))
-
-
 def test_stretches_follow_each_other_to_the_end_of_the_log(log, path):
     """Each ends with the state that the fold has there, and begins where the one before ended."""
     stretches = LogArchive(path, "QM1").stretches()
@@ -57,7 +52,8 @@ def test_tables_of_an_archive_are_those_of_the_log(spark, log, path):
     archived = archived_facts(path, "QM1", at, spark=spark)
     folded = run_tables(log.bootstrap, "QM1", at, spark=spark, tunes=False, **log.where)
     for name, text in TABLES.items():
-        assert rows(archived.query(text)) == rows(folded.query(text)), name
+        found, expected = (Counter(map(str, one.rows(text))) for one in (archived, folded))
+        assert found == expected, name
 
 
 def test_a_rebuild_from_an_archive_is_the_one_from_the_log(spark, log, path):
@@ -75,7 +71,7 @@ def test_a_time_means_the_last_record_until_then(spark, log, path):
     at = len(log.entries) // 2
     moment = datetime.fromtimestamp(log.entries[at].time_us / 1_000_000, UTC)
     facts = archived_facts(path, "QM1", moment, spark=spark)
-    found = facts.query("SELECT max(position) FROM {operations}").collect()[0][0]
+    found = facts.rows("SELECT max(position) AS last FROM {operations}")[0]["last"]
     expected = max(n for n, one in enumerate(log.entries) if one.time_us <= log.entries[at].time_us)
     assert found == expected
 

@@ -9,6 +9,7 @@ from ledgermq_spark.archive import written_tables
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.written_tables import ADDED_TO, Written, write_new
 from ledgermq_spark.jobs.run import run_tables
+from ledgermq_spark.laws.engines.choice import dataframe_engine
 from ledgermq_spark.tables.all_tables import TABLES
 from ledgermq_spark.tables.writing import (
     TablesBusyError,
@@ -27,7 +28,8 @@ class KilledError(Exception):
 @pytest.fixture(scope="module")
 def folded(spark, log):
     """What the log itself tells."""
-    return run_tables(log.bootstrap, "QM1", spark=spark, tunes=False, **log.where)
+    told = {"tunes": False, "choice": dataframe_engine}
+    return run_tables(log.bootstrap, "QM1", spark=spark, **told, **log.where)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from ledgermq_spark.laws.engines import duck_engine
-from ledgermq_spark.laws.engines.duck_engine import DuckEngine, LawsUnansweredError
+from ledgermq_spark.laws.engines.duck_engine import DuckEngine, QueryUnansweredError
 from ledgermq_spark.laws.engines.engine import Pass
 from ledgermq_spark.log.rows import LONG, arrow_batch
 from ledgermq_spark.log.store import Store
@@ -78,7 +78,7 @@ def test_too_little_room_is_told_with_what_to_do(tmp_path, monkeypatch):
     many = "SELECT repeat(CAST(id AS STRING), 300) AS a FROM {ids}"
     ids = engine.taken({"ids": pa.table({"id": pa.array(range(10_000_000, 11_000_000))})})
     with pytest.raises(
-        LawsUnansweredError, match=r"LEDGERMQ_SPARK_MEMORY, or make room in .*store"
+        QueryUnansweredError, match=r"LEDGERMQ_SPARK_MEMORY, or make room in .*store"
     ):
         engine.keep("wide", engine.ask(many, ids))
 

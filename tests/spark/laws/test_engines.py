@@ -54,6 +54,12 @@ ANSWERS = {
         FROM VALUES (1, 2, named_struct('p', 1, 'q', 2)) AS v (a, b, c)""",
         {"x": True, "y": True, "z": False},
     ),
+    "a map of JSON": (
+        """SELECT exists(map_entries(from_json('{{"a":1,"b":true,"c":{{"d":"e"}}}}',
+            'MAP<STRING, STRING>')), one -> one.key = 'c' AND one.value = '{{"d":"e"}}') AS x,
+            exists(map_entries(from_json(NULL, 'MAP<STRING, STRING>')), one -> TRUE) AS y""",
+        {"x": True, "y": None},
+    ),
     "what holds of elements": (
         """SELECT exists(items, one -> one > 1) AS x, forall(items, one -> one > 1) AS y,
             forall(array(), one -> one) AS z

@@ -9,12 +9,12 @@ from ledgermq.core.apply import new_state
 from ledgermq.core.state.records import Subscription, Topic
 from ledgermq_spark.log.read_log import as_operation
 from ledgermq_spark.tables.changes import changes_since
-from support.audits.engines import spark_engine
+from support.audits.engines import duck_engine
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script, fold_one
 from support.random_logs.random_log import RandomLog
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 OPERATIONS = 150
 
@@ -32,7 +32,7 @@ def resident(state):
 
 
 @pytest.fixture(scope="module")
-def log(spark):
+def log():
     """Return a random log's facts, its entries, and what each store had after each entry."""
     script = Script(random=random.Random(71))
     RandomLog(script, topics=True, moves=True, ends=True).grow(OPERATIONS)
@@ -42,7 +42,7 @@ def log(spark):
     for position, entry in enumerate(script.entries):
         fold_one(state, contents, position, entry)
         held.append(resident(state))
-    return logs.facts(spark_engine(spark)), script.entries, held
+    return logs.facts(duck_engine()), script.entries, held
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])

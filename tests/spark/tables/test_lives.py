@@ -6,14 +6,14 @@ from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
 from ledgermq.wire.framing.codec import decode_operation
 from ledgermq_spark.tables.life import life_of
-from support.audits.engines import spark_engine
+from support.audits.engines import duck_engine
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script
 from support.random_logs.random_ends import timed_message
 from support.stories import endings, losses, moving, topics
 from support.stories.written_again import Relocated
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 OVER = "its time to live or the maximum lifetime is over"
 
@@ -101,7 +101,7 @@ def late_and_too_often():
 
 
 @pytest.fixture(scope="module")
-def lives(spark):
+def lives():
     """Return the life of a message of each story, by a name of ours."""
     logs, asked = Logs(), {}
 
@@ -132,7 +132,7 @@ def lives(spark):
     ask("losses", script, lost=put_of(script, "queue:q"))
     again = Relocated()
     ask("again", again.script, again=again.message["message_id"])
-    facts = logs.facts(spark_engine(spark))
+    facts = logs.facts(duck_engine())
     return {name: life_of(facts, *place) for name, place in asked.items()}
 
 

@@ -14,28 +14,28 @@ from ledgermq_spark.tables.traffic import (
     slowest_settlements,
     subscription_ends,
 )
-from support.audits.engines import spark_engine
+from support.audits.engines import duck_engine
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import START_US, Script
 from support.random_logs.random_log import RandomLog
 from support.stories import topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
-def facts_of(spark, script):
+def facts_of(script):
     """Return the frames of one log."""
     logs = Logs()
     logs.fold("QM1", script.entries)
-    return logs.facts(spark_engine(spark))
+    return logs.facts(duck_engine())
 
 
 @pytest.fixture(scope="module")
-def busy(spark):
+def busy():
     """Return the frames of a random log in which much comes back and leaves."""
     script = Script(random=random.Random(8))
     RandomLog(script, topics=True, ends=True, moves=True, redelivery=True).grow(260)
-    return facts_of(spark, script)
+    return facts_of(script)
 
 
 def followed(moves):
@@ -69,7 +69,7 @@ def followed(moves):
 def test_depth_age_and_redeliveries_are_those_of_the_moves(busy):
     """What a log's moves say, followed one by one, of each queue and topic."""
     series = series_of(busy, totals_of(busy))
-    depths, ages, again = followed(busy.frame("moves").collect())
+    depths, ages, again = followed(busy.rows("SELECT * FROM {moves} ORDER BY position, step"))
     # What no subscription wants came and was never there.
     nothing = dict.fromkeys(series.depth, 0)
     assert {name: line[-1][1] for name, line in series.depth.items()} == nothing | depths
@@ -94,7 +94,7 @@ def test_a_line_has_a_bounded_number_of_points_in_the_order_of_time(busy):
 
 
 @pytest.fixture(scope="module")
-def told(spark):
+def told():
     """Return the frames of a story with a slow consumer, an idle queue and ended subscriptions."""
     script = topics.made_anew()
     session = script.session(suspect_timeout_ms=45_000)
@@ -107,7 +107,7 @@ def told(spark):
     session.acknowledge((1, 2))
     script.wait(3)
     session.send(op.Alive)
-    return script, facts_of(spark, script)
+    return script, facts_of(script)
 
 
 def test_the_slowest_acknowledgements_are_told_with_what_came_with_them(told):
@@ -143,7 +143,7 @@ def test_the_end_of_a_subscription_has_its_reason(told):
     ]
 
 
-def test_subscriptions_end_with_their_consumer_topic_or_lost_session(spark):
+def test_subscriptions_end_with_their_consumer_topic_or_lost_session():
     """Each says which it was."""
     script = Script()
     session = script.session(suspect_timeout_ms=45_000, client_id="c")
@@ -157,7 +157,7 @@ def test_subscriptions_end_with_their_consumer_topic_or_lost_session(spark):
     script.add(op.Suspect(worker="w", sessions=[lost.handle]))
     script.wait(5)
     session.send(op.Alive)
-    reasons = [why for _, (_, why) in sorted(subscription_ends(facts_of(spark, script)).items())]
+    reasons = [why for _, (_, why) in sorted(subscription_ends(facts_of(script)).items())]
     assert reasons == [
         "its last consumer was closed",
         "its topic was deleted, or went with its connection",

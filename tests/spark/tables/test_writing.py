@@ -74,15 +74,14 @@ def test_tables_stay_as_they_are_until_all_of_them_are_written_anew(tmp_path):
     """A disk that is full meanwhile takes none of them away, and nothing is left to fill it."""
     room = SimpleNamespace(tables=len(TABLES), text="before")
 
-    def written(path):
+    def write(_, path):
         if not room.tables:
             raise OSError("No space left on device")
         room.tables -= 1
         Path(path).mkdir(parents=True)
         (Path(path) / "rows.parquet").write_text(room.text)
 
-    writer = SimpleNamespace(mode=lambda _: writer, parquet=written)
-    facts = SimpleNamespace(query=lambda _: SimpleNamespace(write=writer))
+    facts = SimpleNamespace(query=lambda text: text, engine=SimpleNamespace(write=write))
 
     def there():
         return {one.read_text() for one in tmp_path.glob("*/rows.parquet")}, len(

@@ -58,12 +58,13 @@ def sql(
         ledgermq sql "SELECT destination, count(*) FROM messages GROUP BY destination"
     """
     from ledgermq_spark.archive.archived import facts_of_nothing
+    from ledgermq_spark.laws.engines.choice import dataframe_engine
     from ledgermq_spark.tables.asking import answer_query, check_query
 
     def check(spark: SparkSession) -> None:
         check_query(query, facts_of_nothing(spark), apart=output.as_json)
 
-    with facts_at(target, output, "sql", at, archive, check) as facts:
+    with facts_at(target, output, "sql", at, archive, check, choice=dataframe_engine) as facts:
         answer = answer_query(query, facts, limit)
     # Several columns may have one name.
     numbers = [str(number) for number in range(len(answer.columns))]

@@ -51,10 +51,12 @@ def facts_at(
     at: Any,
     archive: Path | None,
     first: Callable[[SparkSession], None] = lambda _: None,
+    **choice: Any,
 ) -> Iterator[Facts]:
     """What tables are asked of, up to a moment; Spark runs until the end of the block.
 
-    What is `first` is done as soon as Spark runs, before the log is read.
+    What is `first` is done as soon as Spark runs, before the log is read. `choice` says what
+    answers, if not what is quickest.
 
     Raises what `spark_job` raises, and:
         ArchiveMissingError: There is nothing of the queue manager in the archive.
@@ -70,9 +72,9 @@ def facts_at(
         position = position_at(target, at)
         with spark_job(target, output, title) as job:
             first(job["spark"])
-            yield run_tables(at=position, **job)
+            yield run_tables(at=position, **job, **choice)
         return
     operations = LogArchive(archive, target.queue_manager).there()[-1].last + 1
     with archive_job(output, title, operations) as job:
         first(job["spark"])
-        yield archived_facts(archive, target.queue_manager, at, **job)
+        yield archived_facts(archive, target.queue_manager, at, **job, **choice)

@@ -17,18 +17,21 @@ if TYPE_CHECKING:
 Choice = Callable[..., "Engine"]
 
 
-def engine_of_laws(spark: SparkSession, store: Store, *, is_long: bool) -> Engine:
-    """What laws are asked by. What is not long, and all that follows from it, fits the memory."""
+def quickest_engine(spark: SparkSession, store: Store, *, is_long: bool) -> Engine:
+    """What has answers soonest, as rows or files.
+
+    Of what is not long, the rows and all that follows from them fit the memory.
+    """
     if (spark.sparkContext.master or "").startswith("local"):
         # On a cluster nobody needs it.
         from ledgermq_spark.laws.engines.duck_engine import DuckEngine
 
         return DuckEngine(spark, store, is_long=is_long)
-    return engine_of_tables(spark, store, is_long=is_long)
+    return dataframe_engine(spark, store, is_long=is_long)
 
 
-def engine_of_tables(spark: SparkSession, store: Store, *, is_long: bool) -> SparkEngine:
-    """What tables are asked by, as Spark goes on with them."""
+def dataframe_engine(spark: SparkSession, store: Store, *, is_long: bool) -> SparkEngine:
+    """Spark, of whose answers it can make more."""
     if is_long:
         return SparkEngine(spark, store.keep)
     return SparkEngine(spark, store.hold, holds_given=True)

@@ -26,7 +26,13 @@ def translated(text: str) -> str:
     Raises:
         sqlglot.errors.ParseError: It is no query.
     """
-    return str(sqlglot.parse_one(text, read="spark").transform(_own).sql("duckdb"))
+    query = sqlglot.parse_one(text, read="spark")
+    # Inner parts come first, as what is made of outer ones has them.
+    for node in reversed([*query.find_all(exp.Expression)]):
+        made = _own(node)
+        if made is not node:
+            node.replace(made)
+    return str(query.sql("duckdb"))
 
 
 def column_types(columns: str) -> str:
@@ -151,7 +157,7 @@ def _compared(node: exp.Expression) -> exp.Expression:
 def _from_json(node: exp.FromJson) -> exp.Expression:
     """The schema may be written in parts."""
     schema = "".join(one.name for one in node.expression.find_all(exp.Literal, bfs=False))
-    if not re.match(r"\s*ARRAY<", schema):
+    if not re.match(r"\s*(ARRAY|MAP)<", schema):
         schema = f"STRUCT<{_with_colons(schema)}>"
     shape = json.dumps(_shape(exp.DataType.build(schema, dialect="spark")))
     return _call("json_transform", node.this, exp.Literal.string(shape))
@@ -184,6 +190,7 @@ MADE: Final[dict[type, Made]] = {
     exp.Bracket: _element,
     exp.Concat: _concat,
     exp.CountIf: _count_if,
+    exp.DateFromUnixDate: lambda node: exp.cast("'1970-01-01'", "date") + node.this,
     exp.Exists: _exists,
     exp.FromJson: _from_json,
     exp.Window: _last_known,
@@ -192,5 +199,6 @@ CALLS: Final[dict[str, Made]] = {
     "forall": _forall,
     "get": _at,
     "pmod": _pmod,
+    "timestamp_micros": lambda us: _call("make_timestamp", us),
     "zip_with": _zip_with,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,22 +26,24 @@ from ledgermq_spark.log.rows import arrow_batch
 from ledgermq_spark.log.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from ledgermq_spark.laws.engines.engine import Pass, Rows
 
 
-class LawsUnansweredError(LedgerMQError):
-    """The laws could not be asked: there is too little memory, or no room on the disk."""
+class QueryUnansweredError(LedgerMQError):
+    """What was asked needs more memory than there is, or more room on the disk."""
 
-    code = "laws-unanswered"
+    code = "query-unanswered"
 
 
 # More rows than these a pass takes in Spark's processes, side by side.
 ROWS_HERE_MAX: Final = 500_000
 BATCH_ROWS: Final = 50_000
+# Types of answers, and what Spark has in their place.
+AS_SPARK: Final = {"HUGEINT": "BIGINT", "TIMESTAMP": "TIMESTAMPTZ"}
 # So many frames Spark is asked for side by side: of a short one it mostly plans, on one core.
 FRAMES_AT_ONCE: Final = 4
 
@@ -65,6 +68,7 @@ class DuckEngine:
                 "memory_limit": f"{memory(cores()).upper()}iB",
                 "temp_directory": str(store.path / "spilled"),
                 "autoinstall_known_extensions": False,
+                "TimeZone": "UTC",
                 "preserve_insertion_order": False,
             },
         )
@@ -138,8 +142,9 @@ class DuckEngine:
 
     def _passed_here(self, asked: str, one: Pass) -> pa.Table:
         order = ", ".join(f'"{name}" NULLS FIRST' for name in (*one.keys, *one.order))
-        rows = self._database.sql(f"FROM {asked} ORDER BY {order}")
-        batches = list(one.take(rows.to_arrow_reader(BATCH_ROWS)))
+        with self._asking():
+            rows = self._database.sql(f"FROM {asked} ORDER BY {order}")
+            batches = list(one.take(rows.to_arrow_reader(BATCH_ROWS)))
         return pa.Table.from_batches(batches or [arrow_batch(one.columns, [])])
 
     def _passed_by_spark(self, asked: str, one: Pass) -> pa.Table:
@@ -154,19 +159,33 @@ class DuckEngine:
         names = [column[0] for column in asked.description or ()]
         return [dict(zip(names, row, strict=True)) for row in asked.fetchall()]
 
-    def write(self, answer: str, directory: str) -> None:
-        """As DuckDB writes it."""
-        Path(directory).mkdir(parents=True)
-        path = _quoted(Path(directory) / "part-0.parquet")
-        self._run(f"COPY ({translated(answer)}) TO {path} (FORMAT parquet)")
+    def write(self, answer: str, directory: str, by: Sequence[str] = ()) -> None:
+        """Sums are wider here than Spark's, and its timestamps have a time zone."""
+        text = translated(answer)
+        described = self._run(f"DESCRIBE {text}").fetchall()
+        cast = ", ".join(
+            f'CAST("{name}" AS {AS_SPARK[kind]}) AS "{name}"'
+            for name, kind, *_ in described
+            if kind in AS_SPARK
+        )
+        chosen = f"SELECT * REPLACE ({cast}) FROM ({text})" if cast else text
+        place = Path(directory)
+        place.mkdir(parents=True)
+        options = f"PARTITION_BY ({', '.join(by)})" if by else "FILE_SIZE_BYTES '512MB'"
+        self._run(f"COPY ({chosen}) TO {_quoted(place)} (FORMAT parquet, {options})")
 
     def _run(self, text: str) -> duckdb.DuckDBPyConnection:
-        try:
+        with self._asking():
             return self._database.execute(text)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        try:
+            yield
         except (duckdb.OutOfMemoryException, duckdb.IOException) as problem:
             (first, *_) = str(problem).splitlines()
-            raise LawsUnansweredError(
-                f"The laws cannot be asked: {first.rstrip('.')}. Give more memory with "
+            raise QueryUnansweredError(
+                f"This cannot be worked out: {first.rstrip('.')}. Give more memory with "
                 f"{MEMORY_VARIABLE}, or make room in {self._store.path}"
             ) from problem
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -61,5 +61,8 @@ class Engine(Protocol):
     def rows(self, answer: Any) -> Rows:
         """The rows of an answer, in its order."""
 
-    def write(self, answer: Any, directory: str) -> None:
-        """Write an answer as Parquet, in one file."""
+    def write(self, answer: Any, directory: str, by: Sequence[str] = ()) -> None:
+        """Write an answer as Parquet with Spark's types, below a directory for each value of `by`.
+
+        There is nothing yet at that place.
+        """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,6 @@ class SparkEngine:
         """Run now."""
         return [row.asDict(recursive=True) for row in answer.collect()]
 
-    def write(self, answer: DataFrame, directory: str) -> None:
-        """By one task."""
-        answer.coalesce(1).write.parquet(directory)
+    def write(self, answer: DataFrame, directory: str, by: Sequence[str] = ()) -> None:
+        """By as many tasks as the answer has parts."""
+        answer.write.partitionBy(*by).parquet(directory)
