@@ -7,30 +7,31 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as f
-
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.stretch import FOLD, OPERATIONS, Stretch
 from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
 from ledgermq_spark.laws.engines.spark_engine import SparkEngine
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.positions import PositionOutOfRangeError, parse_moment
-from ledgermq_spark.log.rows import OPERATION_COLUMNS, spark_schema
+from ledgermq_spark.log.rows import OPERATION_COLUMNS, TEXT, spark_schema
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
-from ledgermq_spark.log.store import Store
-from ledgermq_spark.rebuild.fold import FOLD_COLUMNS
+from ledgermq_spark.log.store import ParquetRows, Store
+from ledgermq_spark.rebuild.fold import TOLD
+from ledgermq_spark.rebuild.frames import (
+    HIGHEST,
+    OF_THE_END,
+    POSITIONED,
+    operation_frame,
+    told_frames,
+)
 from ledgermq_spark.rebuild.rebuild import Progress
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 # Of so few rows all that is made of them fits the memory of one machine.
 ROWS_IN_MEMORY_MAX: Final = 150_000
-# The rows of each of these that stand at one position.
-POSITIONED = {"outcomes": "outcome", "moves": "move", "clock": "clock"}
-# These tell of the state at the end.
-OF_THE_END = {"standing": "standing", "segments": "segment"}
 
 
 def archived_facts(
@@ -57,12 +58,7 @@ def archived_facts(
     reached = [one for one in stretches if one.first <= position]
     for one in reached:
         one.check()
-    frames = frames_of(spark, reached, f.lit(queue_manager), ends=reached[-1:])
-    if position < reached[-1].last:
-        for name in ("operations", *POSITIONED):
-            frames[name] = frames[name].where(f.col("position") <= position)
-        for name in OF_THE_END:
-            frames[name] = frames[name].limit(0)
+    frames = frames_of(reached, f"'{queue_manager}'", ends=reached[-1:], position=position)
     store = Store(spark, directory or directory_until_exit())
     engine = choice(spark, store, is_long=is_long(reached))
     return Facts(engine, engine.taken(frames))
@@ -87,41 +83,36 @@ def opened(
 
 
 def frames_of(
-    spark: SparkSession,
     stretches: Sequence[Stretch],
-    queue_manager: Column,
+    queue_manager: str,
     *,
     ends: Sequence[Stretch],
-) -> dict[str, DataFrame]:
-    """The frames of `Facts`, of some stretches; those that tell of an end are of the `ends`."""
-    operations = spark.read.schema(spark_schema(OPERATION_COLUMNS)).parquet(
-        *(one.part(OPERATIONS) for one in stretches)
+    position: int = HIGHEST,
+) -> dict[str, ParquetRows]:
+    """The frames of `Facts`, of some stretches; those that tell of an end are of the `ends`.
+
+    Above a `position` there is nothing, and nothing is told of an end above it.
+    """
+    told = told_frames(
+        [one.part(FOLD) for one in stretches],
+        queue_manager,
+        position,
+        ends=[one.part(FOLD) for one in ends],
+        is_end=position >= ends[-1].last,
     )
-    fold = spark.read.schema(spark_schema(FOLD_COLUMNS))
-    rows = fold.parquet(*(one.part(FOLD) for one in stretches))
-    last = fold.parquet(*(one.part(FOLD) for one in ends))
-    return _frames(operations, rows, last, queue_manager)
-
-
-def _frames(
-    operations: DataFrame, rows: DataFrame, last: DataFrame, queue_manager: Column
-) -> dict[str, DataFrame]:
-    """The frames of `Facts`, of operations and of what the fold told; `last` of an end."""
-    frames = {"operations": operations.withColumn("queue_manager", queue_manager)}
-    for parts, told in ((POSITIONED, rows), (OF_THE_END, last)):
-        named = told.withColumn("queue_manager", queue_manager)
-        for name, part in parts.items():
-            chosen = named.where(f.col("part") == part)
-            frames[name] = chosen.select(f"{part}.*", "queue_manager")
-    return frames
+    operations = [one.part(OPERATIONS) for one in stretches]
+    return {"operations": operation_frame(operations, queue_manager, position), **told}
 
 
 def facts_of_nothing(spark: SparkSession) -> Facts:
     """What a log without a record tells: tables of it have their columns, and no rows."""
-    rows = spark.createDataFrame([], spark_schema(FOLD_COLUMNS))
-    operations = spark.createDataFrame([], spark_schema(OPERATION_COLUMNS))
+    told = {name: TOLD[part] for name, part in (POSITIONED | OF_THE_END).items()}
+    frames = {
+        name: spark.createDataFrame([], spark_schema([*columns, ("queue_manager", TEXT)]))
+        for name, columns in {"operations": OPERATION_COLUMNS, **told}.items()
+    }
     engine = SparkEngine(spark, lambda _, frame: spark.createDataFrame([], frame.schema))
-    return Facts(engine, _frames(operations, rows, rows, f.lit("")))
+    return Facts(engine, frames)
 
 
 def archived_position(stretches: Sequence[Stretch], at: int | str | datetime | None) -> int:

@@ -14,22 +14,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as f
-
 from ledgermq_spark.archive.archived import frames_of, is_long
 from ledgermq_spark.archive.stretch import Stretch
 from ledgermq_spark.laws.engines.choice import quickest_engine
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.laws.stretches.carried import CARRIED, carried
 from ledgermq_spark.log.durable_files import settled, sync
+from ledgermq_spark.log.store import ParquetRows
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import SparkSession
 
     from ledgermq_spark.log.store import Store
 
-# The directory of a stretch, in the path of a file.
-STRETCH: Final = r"/(\d{19})/"
+# The name of the stretch that a file is of: its directory.
+HERE: Final = "regexp_extract(file, '/([0-9]{{19}})/', 1)"
 CHAIN_DIGITS: Final = 16
 
 
@@ -55,25 +54,21 @@ def _behind(
     store: Store,
 ) -> Facts:
     """Facts of stretches, with what was carried out of those before them."""
-    here = f.regexp_extract("_metadata.file_path", STRETCH, 1)
     engine = quickest_engine(spark, store, is_long=is_long(chosen))
-    frames = frames_of(spark, chosen, here, ends=chosen)
+    frames = frames_of(chosen, HERE, ends=chosen)
     facts = Facts(engine, engine.taken(frames))
     if not befores:
         return facts
     names = {one.first: one.name for one in chosen}
-    behind = {one.name: names[one.last + 1] for one in befores}
-    known = {}
-    for name in CARRIED:
-        frame = spark.read.parquet(*(str(_place(one, store) / name) for one in befores))
-        frame = frame.withColumn("queue_manager", _named(here, behind))
-        known[name] = frame
+    behind = " ".join(f"WHEN '{one.name}' THEN '{names[one.last + 1]}'" for one in befores)
+    query = f"""
+SELECT * EXCEPT (file, queue_manager), CASE {HERE} {behind} END AS queue_manager FROM {{rows}}
+"""
+    known = {
+        name: ParquetRows(paths=[str(_place(one, store) / name) for one in befores], query=query)
+        for name in CARRIED
+    }
     return facts.behind(engine.taken(known))
-
-
-def _named(column: Column, names: dict[str, str]) -> Column:
-    pairs = (f.lit(name) for pair in names.items() for name in pair)
-    return f.create_map(*pairs)[column]
 
 
 def _place(stretch: Stretch, store: Store) -> Path:

@@ -28,12 +28,15 @@ from ledgermq_spark.rebuild.checkpoints import (
     read_checkpoints,
 )
 from ledgermq_spark.rebuild.fold import TOLD
+from ledgermq_spark.rebuild.frames import operation_frame, told_frames
 from ledgermq_spark.rebuild.rebuild import fold_log
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
 from ledgermq_spark.rebuild.stopping import hole_told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from ledgermq_spark.laws.engines.engine import Given
 
 # So few moves that all that is made of them fits the memory of one machine.
 SMALL_MOVES = 100_000
@@ -126,20 +129,18 @@ def facts_of(
     choice: Choice = quickest_engine,
 ) -> Facts:
     """What laws and tables are asked of, for one queue manager."""
-    frames = {
-        "operations": operations,
-        "outcomes": rebuilt.told("outcome"),
-        "moves": rebuilt.told("move"),
-        "clock": rebuilt.told("clock"),
-        "standing": rebuilt.told("standing"),
-        "segments": rebuilt.told("segment"),
-    }
-    name = f.lit(work.claim.queue_manager)
-    named = {one: frame.withColumn("queue_manager", name) for one, frame in frames.items()}
-    is_long = frames["moves"].count() > SMALL_MOVES
+    name = work.claim.queue_manager
+    rows = rebuilt.rows.inputFiles()
+    frames: dict[str, Given] = dict(told_frames(rows, f"'{name}'", ends=rows))
+    frames["operations"] = (
+        operations.withColumn("queue_manager", f.lit(name))
+        if rebuilt.skipped
+        else operation_frame(operations.inputFiles(), f"'{name}'", rebuilt.position)
+    )
+    is_long = rebuilt.told("move").count() > SMALL_MOVES
     work.tune(is_long)
     engine = choice(work.spark, work.store, is_long=is_long)
-    return Facts(engine, engine.taken(named))
+    return Facts(engine, engine.taken(frames))
 
 
 def checkpoints_of(work: Work) -> Checkpoints:

@@ -36,7 +36,9 @@ BYTES = t.BinaryType()
 LONGS = t.ArrayType(LONG)
 TEXTS = t.ArrayType(TEXT)
 
-OPERATION_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
+# Names and types.
+Columns = Sequence[tuple[str, t.DataType]]
+OPERATION_COLUMNS: Columns = (
     ("position", LONG),
     ("append_time_us", LONG),
     ("trusted", FLAG),
@@ -109,21 +111,17 @@ def arrow_type(kind: t.DataType) -> pa.DataType:
     return _ARROW[kind]
 
 
-def spark_schema(columns: Sequence[tuple[str, t.DataType]]) -> t.StructType:
+def spark_schema(columns: Columns) -> t.StructType:
     """The Spark schema of a table of rows."""
     return t.StructType([t.StructField(name, kind) for name, kind in columns])
 
 
-def arrow_batch(
-    columns: Sequence[tuple[str, t.DataType]], rows: Iterable[tuple[Any, ...]]
-) -> pa.RecordBatch:
+def arrow_batch(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> pa.RecordBatch:
     """Turn rows, tuples in the order of the columns, into one Arrow batch."""
     return pa.RecordBatch.from_arrays(_arrays(columns, rows), names=[name for name, _ in columns])
 
 
-def _arrays(
-    columns: Sequence[tuple[str, t.DataType]], rows: Iterable[tuple[Any, ...]]
-) -> list[pa.Array]:
+def _arrays(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> list[pa.Array]:
     turned = list(zip(*rows, strict=True)) or [()] * len(columns)
     return [
         pa.array(values, type=arrow_type(kind))
@@ -131,9 +129,7 @@ def _arrays(
     ]
 
 
-def batch_of(
-    columns: Sequence[tuple[str, t.DataType]], struct: str, rows: Sequence[tuple[Any, ...]]
-) -> pa.RecordBatch:
+def batch_of(columns: Columns, struct: str, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
     """Rows of one column that is a struct; the first column says its name, all others are null."""
     arrays = []
     for name, kind in columns:

@@ -1,16 +1,40 @@
-"""Where a job keeps what several of its steps read."""
+"""Where a job keeps what several of its steps read, and rows in files for others to read."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
-from pyspark.sql.functions import count
+from pyspark.sql.functions import col, count
+
+from ledgermq_spark.log.rows import Columns, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetRows:
+    """What a query makes of the rows of Parquet files, which it names `{rows}`.
+
+    They have `columns` (None: whatever the files have), and `file`, the path of each row's file. Of
+    columns that some of the files lack, there are nulls.
+    """
+
+    paths: Sequence[str]
+    query: str
+    columns: Columns | None = None
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """As Spark reads them."""
+        reader = (
+            spark.read if self.columns is None else spark.read.schema(spark_schema(self.columns))
+        )
+        rows = reader.parquet(*self.paths).select("*", col("_metadata.file_path").alias("file"))
+        return spark.sql(self.query, rows=rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ On one machine it needs a tenth of the time that Spark takes for the same.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
@@ -23,14 +25,14 @@ from ledgermq_spark.laws.engines.spark_engine import SparkEngine
 from ledgermq_spark.laws.refusals.text_checks import CHECKS
 from ledgermq_spark.log.machine import MEMORY_VARIABLE, cores, memory
 from ledgermq_spark.log.rows import arrow_batch
-from ledgermq_spark.log.store import Store
+from ledgermq_spark.log.store import ParquetRows, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-    from ledgermq_spark.laws.engines.engine import Pass, Rows
+    from ledgermq_spark.laws.engines.engine import Given, Pass, Rows
 
 
 class QueryUnansweredError(LedgerMQError):
@@ -49,10 +51,7 @@ FRAMES_AT_ONCE: Final = 4
 
 
 class DuckEngine:
-    """Answers by DuckDB. What is long is on disk: rows of Spark as Parquet, all else in a database.
-
-    Of what is short everything is in memory.
-    """
+    """Answers by DuckDB. What is long is in a database on disk, what is short in memory."""
 
     at_once = 1
 
@@ -87,27 +86,53 @@ class DuckEngine:
         self._store.path.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix="laws-", dir=self._store.path))
 
-    def taken(self, frames: Mapping[str, DataFrame | pa.Table]) -> dict[str, str]:
-        """Tables of them, or views of their Parquet. Spark prepares several side by side."""
+    def taken(self, frames: Mapping[str, Given]) -> dict[str, str]:
+        """Tables of them. What is Spark's it prepares side by side."""
         places = {name: self._new(name) for name in frames}
         with ThreadPoolExecutor(max_workers=FRAMES_AT_ONCE) as pool:
             given = pool.map(self._given, places.values(), frames.values())
             for place, rows in zip(places.values(), given, strict=True):
-                if rows is None:
-                    path = _quoted(self._place / place / "*.parquet")
-                    self._run(f"CREATE VIEW {place} AS FROM read_parquet({path})")
+                if isinstance(rows, ParquetRows):
+                    self._of_parquet(place, rows)
                 else:
                     self._of_arrow(place, rows)
         return places
 
-    def _given(self, place: str, frame: DataFrame | pa.Table) -> pa.Table | None:
-        """The rows of a frame; none of a long one, which is Parquet then."""
-        if isinstance(frame, pa.Table):
-            return frame
+    def _given(self, place: str, given: Given) -> pa.Table | ParquetRows:
+        """What can be read here: long frames become Parquet."""
+        if isinstance(given, pa.Table):
+            return given
+        if isinstance(given, ParquetRows):
+            if self._are_as_said(given):
+                return given
+            given = given.frame(self.spark)
         if not self._is_long:
-            return frame.toArrow()
-        Store(self.spark, self._place).keep(place, frame)
-        return None
+            return given.toArrow()
+        Store(self.spark, self._place).keep(place, given)
+        files = str(self._place / place / "*.parquet")
+        return ParquetRows(paths=[files], query="SELECT * EXCEPT (file) FROM {rows}")
+
+    def _are_as_said(self, rows: ParquetRows) -> bool:
+        """Whether files are at hand and have the columns that they should have, as they should."""
+        if not all(map(os.path.exists, map(_local, rows.paths))):
+            return False
+        if rows.columns is None:
+            return True
+        with self._database.cursor() as database:
+            told = database.execute(f"DESCRIBE FROM {_parquet(rows.paths)}").fetchall()
+            nulls = ", ".join(
+                f'CAST(NULL AS {type_of(kind.simpleString())}) AS "{name}"'
+                for name, kind in rows.columns
+            )
+            wanted = database.execute(f"DESCRIBE SELECT {nulls}").fetchall()
+        return {one[:2] for one in wanted} <= {one[:2] for one in told}
+
+    def _of_parquet(self, place: str, rows: ParquetRows) -> None:
+        names = [f'"{name}"' for name, _ in rows.columns or ()]
+        chosen = ", ".join([*names, "file"]) if names else "*"
+        files = f"{place}_files"
+        self._run(f"CREATE VIEW {files} AS SELECT {chosen} FROM {_parquet(rows.paths)}")
+        self._run(f"CREATE TABLE {place} AS {translated(rows.query.format(rows=files))}")
 
     def none(self, name: str, columns: str) -> str:
         """An empty table."""
@@ -202,6 +227,19 @@ class DuckEngine:
         """
         self._made[name] += 1
         return f"frame_{name}_{self._made[name]}"
+
+
+def _parquet(paths: Sequence[str]) -> str:
+    """A function of DuckDB that reads all of some files or directories."""
+    read = ", ".join(
+        _quoted(path / "*.parquet" if path.is_dir() else path) for path in map(_local, paths)
+    )
+    return f"read_parquet([{read}], filename = 'file', union_by_name = true)"
+
+
+def _local(path: str) -> Path:
+    """A path as Spark tells it."""
+    return Path(unquote(path.removeprefix("file:"))) if path.startswith("file:") else Path(path)
 
 
 def _quoted(path: Path) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Union
+
+from ledgermq_spark.log.rows import Columns
+from ledgermq_spark.log.store import ParquetRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType
 
 Rows = list[dict[str, Any]]
 
@@ -26,7 +28,11 @@ class Pass:
     keys: tuple[str, ...]
     order: tuple[str, ...]
     take: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-    columns: tuple[tuple[str, DataType], ...]
+    columns: Columns
+
+
+# What an engine can be given.
+Given = Union["DataFrame", "pa.Table", ParquetRows]
 
 
 class Engine(Protocol):
@@ -40,8 +46,8 @@ class Engine(Protocol):
     def at_once(self) -> int:
         """How many queries it is asked side by side."""
 
-    def taken(self, frames: Mapping[str, DataFrame | pa.Table]) -> Mapping[str, Any]:
-        """Frames of what Spark or Arrow has, under their names."""
+    def taken(self, frames: Mapping[str, Given]) -> Mapping[str, Any]:
+        """Frames of what there is, under their names."""
 
     def none(self, name: str, columns: str) -> Any:
         """A frame without rows."""

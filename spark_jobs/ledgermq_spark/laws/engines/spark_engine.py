@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from ledgermq_spark.laws.refusals import text_checks
 from ledgermq_spark.log.rows import spark_schema
+from ledgermq_spark.log.store import ParquetRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from ledgermq_spark.laws.engines.engine import Pass, Rows
+    from ledgermq_spark.laws.engines.engine import Given, Pass, Rows
 
 # What one driver plans side by side; a cluster may have any number of cores.
 QUERIES_AT_ONCE_MAX = 16
@@ -36,13 +37,14 @@ class SparkEngine:
         """Where logs are short, planning takes longer than running, and keeps one core busy."""
         return min(max(self.spark.sparkContext.defaultParallelism, 2), QUERIES_AT_ONCE_MAX)
 
-    def taken(self, frames: Mapping[str, DataFrame | pa.Table]) -> dict[str, DataFrame]:
+    def taken(self, frames: Mapping[str, Given]) -> dict[str, DataFrame]:
         """Themselves, or what is held of them."""
         return {name: self._taken(name, frame) for name, frame in frames.items()}
 
-    def _taken(self, name: str, frame: DataFrame | pa.Table) -> DataFrame:
-        if isinstance(frame, pa.Table):
-            return self.spark.createDataFrame(frame)
+    def _taken(self, name: str, given: Given) -> DataFrame:
+        if isinstance(given, pa.Table):
+            return self.spark.createDataFrame(given)
+        frame = given.frame(self.spark) if isinstance(given, ParquetRows) else given
         return self.hold(name, frame) if self.holds_given else frame
 
     def none(self, name: str, columns: str) -> DataFrame:
