@@ -133,6 +133,13 @@ def test_unknown_queue_has_no_status_and_no_page():
     assert query.destination_status(state, "queue:q") is None
 
 
+@pytest.mark.parametrize(("kind", "what"), [("QUEUE", "queue"), ("TOPIC", "topic")])
+def test_what_is_not_there_is_named(kind, what):
+    """A question is refused with what was asked for, and where."""
+    found = query.answer(played("open"), {"kind": kind, "queue": "q"}, "QM1", "w")
+    assert found.detail.startswith(f"there is no {what} 'q' on QM1")
+
+
 def test_queues_are_listed_by_name():
     """The list of statuses is sorted by name, whatever the order of creation."""
     state = played("open", "create b", "create A", "create c", "create 0")

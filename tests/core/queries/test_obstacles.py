@@ -87,6 +87,22 @@ def test_a_selector_that_matches_nothing_is_quoted():
     assert "JMSPriority>8" in found.obstacles[0].text
 
 
+@pytest.mark.parametrize(
+    ("selector", "told"),
+    [("", "its get options"), (" selector=JMSPriority>1", "selector 'JMSPriority>1' with its get ")],
+)
+def test_options_that_match_nothing_are_told(selector, told):
+    """Alone, and beside a selector that would take the message (GRP-34)."""
+    found = obstacles(
+        "open",
+        "put q A{priority=4} -> enqueued 0..0",
+        f"consumer 1 q{selector}",
+        "get 1 correlation=b",
+    )
+    assert causes(found) == [("nothing-selected", None, 0, 1)]
+    assert told in found.obstacles[0].text
+
+
 def test_what_is_not_due_yet_says_until_when():
     """Unborn messages, and delayed ones that came back; nothing is available."""
     found = obstacles(

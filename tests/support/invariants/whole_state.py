@@ -118,6 +118,7 @@ def _check_waiting(queue: Queue, where: str) -> None:
             assert held is _comes_after(message, delayed), f"{where}: {message.sequence} held back"
             stays = message.consumer is None and queue.group_order.is_parked(message)
             assert not stays, f"{where}: {message.sequence} of a parked group stayed"
+        assert all(queue.group_order._groups.values()), f"{where}: a group of no message is left"
         assert not queue.group_order.following, f"{where}: groups are yet to follow"
         parked = queue.group_order.parked
         assert len(parked) <= PARKED_GROUPS_MAX, f"{where}: parked groups"
