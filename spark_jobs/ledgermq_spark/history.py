@@ -19,7 +19,7 @@ from ledgermq_spark.tables.all_tables import TABLES
 from ledgermq_spark.tables.life import Life, lives_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from ledgermq_spark.laws.facts import Facts
 
@@ -86,14 +86,15 @@ class History:
         """`queue_depth`: depth, bytes and age of the oldest message, after each change."""
         return self.table("queue_depth")
 
-    def lives(self, chosen: str, most: int = LIVES_DEFAULT) -> list[Life]:
+    def lives(self, chosen: Column | str, most: int = LIVES_DEFAULT) -> list[Life]:
         """What happened to each of some messages, step by step; of many, the first that were put.
 
         Args:
-            chosen: Which, as a condition of `ledgermq_spark.tables.life.meant`.
+            chosen: Which, as a condition over what was put: `ledgermq_spark.tables.life.meant`.
             most: How many at most.
         """
-        return lives_of(self._facts, self._queue_manager, chosen, most)
+        puts = self._facts.frame("puts").where(chosen)
+        return lives_of(self._facts, self._queue_manager, puts, most)
 
 
 def read(

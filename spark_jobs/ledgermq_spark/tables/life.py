@@ -62,12 +62,12 @@ class Life:
         return plain | {"steps": steps}
 
 
-# Messages that are meant, without what was put by an operation that was refused.
+# The first of some puts of a queue manager, without those of an operation that was refused.
 CHOSEN: Final = """
 SELECT queue_manager, put_position, put_index
-FROM {{puts}} LEFT SEMI JOIN {{events}} USING (queue_manager, put_position, put_index)
+FROM {{some}} LEFT SEMI JOIN {{events}} USING (queue_manager, put_position, put_index)
 WHERE {condition}
-ORDER BY put_position, put_index LIMIT {most}
+ORDER BY put_position, put_index LIMIT {{most}}
 """
 # All that happened to them, and where they were written again for a trim.
 EVENTS: Final = """
@@ -119,14 +119,20 @@ def _is(column: str, value: str | bytes) -> str:
     return f"hex({column}) = '{encoded.hex().upper()}'"
 
 
-def lives_of(facts: Facts, queue_manager: str, chosen: str, most: int) -> list[Life]:
+def lives_meant(facts: Facts, queue_manager: str, condition: str, most: int) -> list[Life]:
+    """Tell the lives of the messages that a condition over `puts` means: see `meant`."""
+    puts = facts.query(f"SELECT * FROM {{puts}} WHERE {condition}")
+    return lives_of(facts, queue_manager, puts, most)
+
+
+def lives_of(facts: Facts, queue_manager: str, puts: Any, most: int) -> list[Life]:
     """Tell the lives of messages, at most so many, the first that were put.
 
-    A message that was moved is told from its Put to where it is now. What was put by an operation
-    that was refused has no life.
+    `puts` are some rows of the frame of that name. A message that was moved is told from its Put to
+    where it is now. What was put by an operation that was refused has no life.
     """
-    condition = f"{_is('queue_manager', queue_manager)} AND {chosen}"
-    places = {"chosen": facts.query(CHOSEN.format(condition=condition, most=most))}
+    chosen = CHOSEN.format(condition=_is("queue_manager", queue_manager))
+    places = {"chosen": facts.query(chosen, some=puts, most=most)}
     events: defaultdict[tuple[int, int], list[Row]] = defaultdict(list)
     for row in facts.rows(EVENTS, **places):
         events[row["put_position"], row["put_index"]].append(row)
@@ -138,7 +144,7 @@ def lives_of(facts: Facts, queue_manager: str, chosen: str, most: int) -> list[L
 
 def life_of(facts: Facts, queue_manager: str, message_id: bytes) -> Life | None:
     """Tell the life of the message with that id; the first put, should two bear it."""
-    found = lives_of(facts, queue_manager, meant(message_id=message_id), 1)
+    found = lives_meant(facts, queue_manager, meant(message_id=message_id), 1)
     return found[0] if found else None
 
 

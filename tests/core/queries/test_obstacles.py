@@ -89,7 +89,7 @@ def test_a_selector_that_matches_nothing_is_quoted():
 
 @pytest.mark.parametrize(
     ("selector", "told"),
-    [("", "its get options"), (" selector=JMSPriority>1", "selector 'JMSPriority>1' with its get ")],
+    [("", "its get options"), (" selector=JMSPriority>1", "selector 'JMSPriority>1' with its get")],
 )
 def test_options_that_match_nothing_are_told(selector, told):
     """Alone, and beside a selector that would take the message (GRP-34)."""

@@ -17,7 +17,7 @@ from ledgermq_spark.jobs.run import rebuild_at, run_audit, run_tables
 from ledgermq_spark.log.positions import PositionOutOfRangeError, QueueManagerUnknownError
 from ledgermq_spark.rebuild.checkpoints import encode_root
 from ledgermq_spark.rebuild.rebuild import LogTrimmedError
-from ledgermq_spark.tables.life import lives_of, meant
+from ledgermq_spark.tables.life import lives_meant, meant
 from support.brokers.broker_logs import trim, write
 from support.brokers.log_writer import Script, chain_of
 from support.planted.planting import conversation
@@ -99,10 +99,10 @@ def test_the_life_of_a_message_is_told_step_by_step(spark, log):
     message = session.messages[0]
     chosen = meant(message_id=message["message_id"])
     facts = run_tables(log.bootstrap, "QM1", spark=spark, **log.where)
-    (life,) = lives_of(facts, "QM1", chosen, 2)
+    (life,) = lives_meant(facts, "QM1", chosen, 2)
     assert [one.what for one in life.steps] == ["put", "numbered", "delivered", "consumed"]
     assert (life.queue, life.sequence, life.fate) == ("talk", 0, "consumed")
-    assert lives_of(facts, "QM1", meant(message_id=bytes(16)), 2) == []
+    assert lives_meant(facts, "QM1", meant(message_id=bytes(16)), 2) == []
 
 
 def test_a_missing_operation_is_found_once_and_names_its_messages(spark, broker):

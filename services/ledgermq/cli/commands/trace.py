@@ -98,7 +98,7 @@ def trace(
     name the messages. With --archive the lives end where the archive ends.
     """
     from ledgermq_spark.pages.timeline import timeline_page
-    from ledgermq_spark.tables.life import lives_of, meant
+    from ledgermq_spark.tables.life import lives_meant, meant
 
     if message_id is None and correlation_id is None and group is None and not properties:
         raise click.UsageError(
@@ -127,7 +127,7 @@ def trace(
             group_id=_bytes_of(group),
             properties=dict(text.split("=", 1) for text in properties),
         )
-        lives = lives_of(facts, target.queue_manager, chosen, limit + 1)
+        lives = lives_meant(facts, target.queue_manager, chosen, limit + 1)
     if not lives:
         raise _unknown(target, message_id, end)
     shown = lives[: limit if message_id is None else 1]
