@@ -6,6 +6,7 @@ On one machine it needs a tenth of the time that Spark takes for the same.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -18,17 +19,17 @@ from urllib.parse import unquote
 import duckdb
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling
+from pyarrow.parquet import ParquetFile
 
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.laws.engines.duck_dialect import column_types, translated, type_of
-from ledgermq_spark.laws.engines.spark_engine import SparkEngine
 from ledgermq_spark.laws.refusals.text_checks import CHECKS
 from ledgermq_spark.log.machine import MEMORY_VARIABLE, cores, memory
 from ledgermq_spark.log.rows import arrow_batch
 from ledgermq_spark.log.store import ParquetRows, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -44,6 +45,8 @@ class QueryUnansweredError(LedgerMQError):
 # More rows than these a pass takes in Spark's processes, side by side.
 ROWS_HERE_MAX: Final = 500_000
 BATCH_ROWS: Final = 50_000
+# Some, as keys have not all as many rows.
+FILES_PER_CORE: Final = 4
 # Types of answers, and what Spark has in their place.
 AS_SPARK: Final = {"HUGEINT": "BIGINT", "TIMESTAMP": "TIMESTAMPTZ"}
 # So many frames Spark is asked for side by side: of a short one it mostly plans, on one core.
@@ -161,22 +164,35 @@ class DuckEngine:
         asked = self.keep(f"{name}_asked", answer)
         (number,) = self._run(f"SELECT count(*) FROM {asked}").fetchall()[0]
         made = self._passed_here if number <= ROWS_HERE_MAX else self._passed_by_spark
-        found = self._of_arrow(self._new(name), made(asked, one))
+        batches = made(asked, one) or [arrow_batch(one.columns, [])]
         self._run(f"DROP TABLE {asked}")
-        return found
+        return self._of_arrow(self._new(name), pa.Table.from_batches(batches))
 
-    def _passed_here(self, asked: str, one: Pass) -> pa.Table:
-        order = ", ".join(f'"{name}" NULLS FIRST' for name in (*one.keys, *one.order))
+    def _passed_here(self, asked: str, one: Pass) -> list[pa.RecordBatch]:
         with self._asking():
-            rows = self._database.sql(f"FROM {asked} ORDER BY {order}")
-            batches = list(one.take(rows.to_arrow_reader(BATCH_ROWS)))
-        return pa.Table.from_batches(batches or [arrow_batch(one.columns, [])])
+            rows = self._database.sql(f"FROM {asked} ORDER BY {_order(one)}")
+            return list(one.take(rows.to_arrow_reader(BATCH_ROWS)))
 
-    def _passed_by_spark(self, asked: str, one: Pass) -> pa.Table:
+    def _passed_by_spark(self, asked: str, one: Pass) -> list[pa.RecordBatch]:
+        """Spark's processes take files, each of which has all rows of some keys, in order."""
         place = self._place / asked
-        self.write(f"(SELECT * FROM {asked})", str(place))
-        spark = SparkEngine(self.spark, lambda _, frame: frame)
-        return spark.passed(asked, self.spark.read.parquet(str(place)), one).toArrow()
+        place.mkdir()
+        number = cores() * FILES_PER_CORE
+        files = [place / f"{at}.parquet" for at in range(number)]
+        for at, file in enumerate(files):
+            mine = f"hash({', '.join(one.keys)}) % {number} = {at}"
+            text = f"FROM {asked} WHERE {mine} ORDER BY {_order(one)}"
+            self._run(f"COPY ({text}) TO {_quoted(file)} (FORMAT parquet)")
+        take = one.take
+
+        def taken(paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
+            for path in paths:
+                yield from take(ParquetFile(path).iter_batches(BATCH_ROWS))
+
+        paths = self.spark.sparkContext.parallelize(map(str, files), number)
+        found = paths.mapPartitions(taken).collect()
+        shutil.rmtree(place)
+        return found
 
     def rows(self, answer: str) -> Rows:
         """Run now."""
@@ -240,6 +256,10 @@ def _parquet(paths: Sequence[str]) -> str:
 def _local(path: str) -> Path:
     """A path as Spark tells it."""
     return Path(unquote(path.removeprefix("file:"))) if path.startswith("file:") else Path(path)
+
+
+def _order(one: Pass) -> str:
+    return ", ".join(f'"{name}" NULLS FIRST' for name in (*one.keys, *one.order))
 
 
 def _quoted(path: Path) -> str:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from ledgermq.protocol.get_options import Options
 from ledgermq.selector import Selector
 from ledgermq_spark.laws.order.store_records import (
-    IN_FLIGHT,
     Consumer,
     Message,
     group_key,
@@ -42,11 +41,6 @@ class Event(NamedTuple):
     message_id: bytes | None
     is_persistent: bool | None
     flag: bool | None
-
-    @property
-    def is_delivery(self) -> bool:
-        """Whether a message moves into flight."""
-        return self.step is not None and self.what in IN_FLIGHT
 
     @property
     def is_put_in_group(self) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import traceback
+from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import chain, groupby
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq_spark.laws.engines.engine import Pass
@@ -59,34 +61,34 @@ FROM {{stores_before}}
 
 
 def _judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for place, rows in groupby(_rows(batches), key=lambda row: row[: len(KEYS)]):
-        found = list(_findings(StorePass(), (row[len(KEYS) :] for row in rows)))
+    for place, events in _stores(batches):
+        found = list(_findings(StorePass(), events))
         if found:
             yield arrow_batch(FOUND_COLUMNS, [(*place, *finding) for finding in found])
 
 
 def _leave(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for place, rows in groupby(_rows(batches), key=lambda row: row[: len(KEYS)]):
+    for place, events in _stores(batches):
         one = StorePass()
-        for _ in _findings(one, (row[len(KEYS) :] for row in rows)):
+        for _ in _findings(one, events):
             """They are told where the stretch is judged."""
         left = [(*place, number, text) for number, text in enumerate(store_state.told(one))]
         if left:
             yield arrow_batch(LEFT_COLUMNS, left)
 
 
-def _findings(one: StorePass, rows: Iterator[Row]) -> Iterator[Finding]:
+def _findings(one: StorePass, events: Iterator[Event]) -> Iterator[Finding]:
     """What a store's pass finds; what is stated may be such that no pass can follow it."""
     position = -1
     try:
-        for row in rows:
-            event = Event(*row)
-            position = event.position
-            if event.what == KNOWN:
-                store_state.learn(one, event.text or "")
+        for _, entry in groupby(events, key=attrgetter("position")):
+            happened = [*entry]
+            position = happened[0].position
+            if happened[0].what == KNOWN:
+                for known in happened:
+                    store_state.learn(one, known.text or "")
             elif not one.is_lost:
-                yield from one.take(event)
-        yield from one.finish()
+                yield from one.judge(happened)
     except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
         yield Finding(
             kind="state mismatch",
@@ -98,14 +100,16 @@ def _findings(one: StorePass, rows: Iterator[Row]) -> Iterator[Finding]:
             found=traceback.format_exc(limit=-1).strip().splitlines()[-1],
         )
         one.is_lost = True
-        for _ in rows:
-            pass
+        deque(events, maxlen=0)
 
 
-def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
-    for batch in batches:
-        columns = [column.to_pylist() for column in batch.columns]
-        yield from zip(*columns, strict=True)
+def _stores(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, Iterator[Event]]]:
+    """Each store, as `KEYS` say, with what happens to it."""
+    rows = chain.from_iterable(
+        zip(*(column.to_pylist() for column in batch.columns), strict=True) for batch in batches
+    )
+    for place, mine in groupby(rows, key=itemgetter(slice(len(KEYS)))):
+        yield place, map(Event._make, map(itemgetter(slice(len(KEYS), None)), mine))
 
 
 # What is not as it is due, of all stores.

@@ -46,7 +46,7 @@ class ParkedGroups:
 
     def look_at(self, message: Message) -> None:
         """A message may have to follow before the entry is over."""
-        if self._is_behind(message):
+        if self.behind and self._is_behind(message):
             self._left[message.sequence] = message
 
     def _is_behind(self, message: Message) -> bool:

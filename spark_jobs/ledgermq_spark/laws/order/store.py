@@ -52,14 +52,24 @@ class Order:
             self._inside.add(message)
             heapq.heappush(self._heap, (message.rank, message))
 
-    def take(self) -> Message | None:
-        """Takes out the message that comes first."""
+    def first(self) -> Message | None:
+        """The message that comes first."""
         while self._heap:
-            _, message = heapq.heappop(self._heap)
-            self._inside.discard(message)
+            message = self._heap[0][1]
             if message.state == AVAILABLE:
                 return message
+            self._drop_first()
         return None
+
+    def take(self) -> Message | None:
+        """Takes out the message that comes first."""
+        message = self.first()
+        if message is not None:
+            self._drop_first()
+        return message
+
+    def _drop_first(self) -> None:
+        self._inside.discard(heapq.heappop(self._heap)[1])
 
 
 class Store:
@@ -145,9 +155,10 @@ class Store:
 
     def give(self, consumer: Consumer, messages: list[Message], deliveries: list[int]) -> None:
         """A consumer is given what comes at once, for one credit."""
-        bucket = _bucket(messages[0])
-        if self.settings.group_affinity and bucket is not None:
-            self.bonds.setdefault(bucket, consumer)
+        if self.settings.group_affinity:
+            bucket = _bucket(messages[0])
+            if bucket is not None:
+                self.bonds.setdefault(bucket, consumer)
         consumer.credit -= 1
         for message, delivery in zip(messages, deliveries, strict=True):
             self._receive(message)
@@ -218,9 +229,10 @@ class Store:
             self.reserved.setdefault(group_id, consumer)
 
     def _end_reservation(self, consumer: Consumer) -> None:
-        mine = [group_id for group_id, one in self.reserved.items() if one is consumer]
-        for group_id in mine:
-            del self.reserved[group_id]
+        if self.reserved:
+            mine = [group_id for group_id, one in self.reserved.items() if one is consumer]
+            for group_id in mine:
+                del self.reserved[group_id]
 
     def _next_wait(self) -> int:
         self.waits += 1
@@ -261,6 +273,9 @@ class Store:
             return None
         waiting = [one for one in self.consumers.values() if self.is_waiting(one)]
         heads = self._heads(waiting)
+        if len(heads) == 1:
+            ((taker, head),) = heads
+            return taker, self.unit(taker.options, head)
         first = min((head for _, head in heads), key=lambda one: one.rank, default=None)
         if first is None:
             return None
@@ -289,6 +304,9 @@ class Store:
         if consumer.options.logical_order and consumer.position is not None:
             return self._item_for(consumer)
         order = self._orders[(consumer.selector, consumer.options)]
+        head = order.first()
+        if head is None or self._is_permitted(consumer, head):
+            return head
         passed = []
         head = order.take()
         while head is not None and not self._is_permitted(consumer, head):

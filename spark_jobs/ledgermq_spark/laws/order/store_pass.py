@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import takewhile
+from operator import attrgetter
 from typing import NamedTuple
 
 from ledgermq.protocol.reasons import Reason
@@ -18,7 +19,7 @@ from ledgermq.selector import parse_selector
 from ledgermq_spark.laws.order.event import Event
 from ledgermq_spark.laws.order.group_puts import GroupPuts
 from ledgermq_spark.laws.order.parked_groups import ParkedGroups
-from ledgermq_spark.laws.order.store import Settings, Store
+from ledgermq_spark.laws.order.store import PROTECTED, Settings, Store
 from ledgermq_spark.laws.order.store_records import IN_FLIGHT, Consumer, Message
 from ledgermq_spark.laws.refusals.text_checks import groups_are_wrong
 
@@ -40,29 +41,19 @@ class Finding(NamedTuple):
 
 
 class StorePass:
-    """What is known of a store, and the events of the entry that is being taken."""
+    """What is known of a store."""
 
     def __init__(self) -> None:
         self.store = Store()
         self.parked = ParkedGroups()
         self.group_puts = GroupPuts()
-        self._events: list[Event] = []
         self._count = 0
         # What is stated of it contradicted itself: nothing more is judged.
         self.is_lost = False
         self._position = -1
 
-    def take(self, event: Event) -> Iterator[Finding]:
-        """Takes an event; those of an entry are judged when it is over."""
-        if self._events and self._events[0].position != event.position:
-            yield from self.finish()
-        self._events.append(event)
-
-    def finish(self) -> Iterator[Finding]:
-        """Judges the entry taken last."""
-        events, self._events = self._events, []
-        if not events:
-            return
+    def judge(self, events: list[Event]) -> Iterator[Finding]:
+        """Judges what happens through one entry."""
         self._position = events[0].position
         for finding in self._judge(events):
             self._count += 1
@@ -72,23 +63,26 @@ class StorePass:
     def _judge(self, events: list[Event]) -> Iterator[Finding]:
         others = [one for one in events if one.step is None and one.what != "refused put"]
         others.sort(key=lambda one: (one.behind_index, one.consumer))
-        yield from self._settled(events)
+        moves = sorted((one for one in events if one.step is not None), key=attrgetter("step"))
+        if self.store.settings.fifo_mode == PROTECTED:
+            yield from self._settled(moves)
         grouped: dict[int, list[Event]] = {}
         for one in events:
             if one.is_put_in_group:
                 grouped.setdefault(one.number, []).append(one)
         given: list[Event] = []
-        for move in sorted(_moves(events), key=_step):
+        for move in moves:
+            is_delivery = move.what in IN_FLIGHT
             is_next = others and others[0].behind_index < move.behind_index
-            if given and (not move.is_delivery or is_next):
+            if given and (not is_delivery or is_next):
                 yield from self._deliver(given)
                 given = []
-            if move.is_delivery:
+            if is_delivery:
                 while others and others[0].behind_index < move.behind_index:
                     yield from self._change(others.pop(0))
                 given.append(move)
             else:
-                if move.is_put_in_group and move.number in grouped:
+                if grouped and move.is_put_in_group and move.number in grouped:
                     yield from self._put_in_groups(grouped.pop(move.number))
                 self._move(move)
         if given:
@@ -111,16 +105,16 @@ class StorePass:
                 found=message.state,
             )
 
-    def _settled(self, events: list[Event]) -> Iterator[Finding]:
+    def _settled(self, moves: list[Event]) -> Iterator[Finding]:
         """What was settled before its turn (§18)."""
-        consumed = [one.sequence for one in _moves(events) if one.cause == "consumed"]
+        consumed = [one.sequence for one in moves if one.cause == "consumed"]
         known = [self.store.messages[one] for one in consumed if one in self.store.messages]
         found = self.store.out_of_turn(known) if known else None
         if found is not None:
             late, first = found
             yield Finding(
                 kind="reordered",
-                position=events[0].position,
+                position=self._position,
                 sequence=late.sequence,
                 session=-1,
                 summary="a message was settled before another one that comes first (§18)",
@@ -131,7 +125,7 @@ class StorePass:
     def _put_in_groups(self, events: list[Event]) -> Iterator[Finding]:
         """Holds a Put against the groups that it is for, before any of it is there (§13)."""
         # Those that are not born yet may stand behind others.
-        events.sort(key=lambda one: (one.sequence, _step(one)))
+        events.sort(key=attrgetter("sequence", "step"))
         messages = [one.as_message for one in events]
         session = events[0].session
         for message, reason in self.group_puts.reasons(session, messages, self.store.group):
@@ -333,11 +327,3 @@ class StorePass:
             expected=expected,
             found=f"message {one.sequence} to consumer {one.consumer} of session {one.session}",
         )
-
-
-def _moves(events: list[Event]) -> list[Event]:
-    return [one for one in events if one.step is not None]
-
-
-def _step(event: Event) -> int:
-    return event.step or 0
