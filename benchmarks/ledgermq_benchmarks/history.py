@@ -362,9 +362,12 @@ def job(
     bootstrap: str, topic_prefix: str, what: str, directory: Path, operations: int
 ) -> dict[str, object]:
     """One job in this process, with a Spark as the commands have it for so many operations."""
+    from ledgermq_spark.log.machine import CORES_VARIABLE
     from ledgermq_spark.log.session import BRIEF_OPERATIONS_MAX, spark_session
 
     cores = 1 if what == "proof_on_one_core" else 2
+    # DuckDB asks for that, too.
+    os.environ[CORES_VARIABLE] = str(cores)
     brief = operations <= BRIEF_OPERATIONS_MAX
     spark = spark_session(
         cores=cores, directory=directory / "spark", log_level="ERROR", brief=brief
