@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ledgermq_spark.log.store import Store
 
-# The name of the stretch that a file is of: its directory.
+# The name of the stretch that a file is of: its directory. Braces of queries are doubled.
 HERE: Final = "regexp_extract(file, '/([0-9]{{19}})/', 1)"
 CHAIN_DIGITS: Final = 16
 

@@ -186,7 +186,9 @@ class _Tables:
         for name in self.lacks(ADDED_TO, stretch.last):
             rows = facts.query(NEW, rows=facts.query(TABLES[name]), first=stretch.first)
             by = [] if self._format == DELTA else ["day"]
-            self._add(name, self._written(facts, name, rows, by), stretch)
+            made = self._written(facts, name, rows, by)
+            self._add(name, made, stretch)
+            shutil.rmtree(made)
             self._note(name, stretch)
 
     def replace(self, archive: Path, end: Stretch) -> None:
@@ -213,7 +215,6 @@ class _Tables:
     def _written(self, facts: Facts, name: str, rows: Any, by: Sequence[str] = ()) -> Path:
         """Rows of a table as Parquet that nobody reads yet."""
         made = self._output / UNFINISHED / name
-        shutil.rmtree(made, ignore_errors=True)
         facts.engine.write(rows, str(made), by)
         return made
 
@@ -268,4 +269,3 @@ class _Tables:
                 file.replace(target / f"{stretch.name}-{number}.parquet")
             sync(target)
         sync(place)
-        shutil.rmtree(made)

@@ -121,6 +121,11 @@ def arrow_batch(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> pa.RecordB
     return pa.RecordBatch.from_arrays(_arrays(columns, rows), names=[name for name, _ in columns])
 
 
+def arrow_table(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
+    """The same as a table."""
+    return pa.Table.from_batches([arrow_batch(columns, rows)])
+
+
 def _arrays(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> list[pa.Array]:
     turned = list(zip(*rows, strict=True)) or [()] * len(columns)
     return [

@@ -10,15 +10,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-import pyarrow as pa
-
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import LookAhead
 from ledgermq_spark.log.positions import PartitionRange, locate, resolve_at
 from ledgermq_spark.log.read_log import read_raw
-from ledgermq_spark.log.rows import arrow_batch, spark_schema
+from ledgermq_spark.log.rows import arrow_table, spark_schema
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, read_checkpoints
@@ -173,7 +171,7 @@ def _fold_rows(
     if position < plan.start:
         # Nothing lies between the checkpoint and the position: there is no record to start a task.
         rows = list(state_rows(starting_state(plan), plan.partition, plan.chain))
-        return spark.createDataFrame(pa.Table.from_batches([arrow_batch(FOLD_COLUMNS, rows)]))
+        return spark.createDataFrame(arrow_table(FOLD_COLUMNS, rows))
     wanted = PartitionRange(
         topic=log.topic, partition=log.partition, start=plan.start, end=position + 1
     )

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
-from ledgermq_spark.log.rows import LONG, TEXT, arrow_batch
+from ledgermq_spark.log.rows import LONG, TEXT, arrow_table
 from ledgermq_spark.tables.events import IN_FLIGHT
 from ledgermq_spark.tables.totals import HELD, Total
 
@@ -177,7 +175,7 @@ def series_of(facts: Facts, totals: Sequence[Total]) -> Series:
     found = Series()
     if not charted:
         return found
-    names_of = pa.Table.from_batches([arrow_batch(CHARTED_COLUMNS, charted)])
+    names_of = arrow_table(CHARTED_COLUMNS, charted)
     rows = facts.rows(SERIES, **facts.engine.taken({"charted": names_of}))
     named: dict[str, list[Any]] = {name: [] for name in names}
     for row in sorted(rows, key=lambda row: row["point"]):

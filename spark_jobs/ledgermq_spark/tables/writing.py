@@ -84,8 +84,11 @@ def writing_whole_in(directory: Path) -> Iterator[None]:
 def writing_in(directory: Path) -> Iterator[None]:
     """As `writing_whole_in`, whatever tables there are; what is left unfinished goes."""
     busy = f"somebody else writes tables in {directory} at this moment; wait until that is over"
+    unfinished = directory / UNFINISHED
     with alone_in(directory, "tables", TablesBusyError(busy)):
+        # Whoever was killed left it.
+        shutil.rmtree(unfinished, ignore_errors=True)
         try:
             yield
         finally:
-            shutil.rmtree(directory / UNFINISHED, ignore_errors=True)
+            shutil.rmtree(unfinished, ignore_errors=True)

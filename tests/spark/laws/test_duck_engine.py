@@ -8,7 +8,7 @@ import pytest
 from ledgermq_spark.laws.engines import duck_engine
 from ledgermq_spark.laws.engines.duck_engine import DuckEngine, QueryUnansweredError
 from ledgermq_spark.laws.engines.engine import Pass
-from ledgermq_spark.log.rows import LONG, arrow_batch
+from ledgermq_spark.log.rows import LONG, arrow_batch, arrow_table
 from ledgermq_spark.log.store import Store
 
 COLUMNS = (("store", LONG), ("position", LONG))
@@ -42,7 +42,7 @@ def test_a_pass_gets_each_store_in_its_order(spark, tmp_path, monkeypatch, rows_
     """In this process, or in Spark's if there are many rows."""
     monkeypatch.setattr(duck_engine, "ROWS_HERE_MAX", rows_here_max)
     engine = DuckEngine(spark, Store(spark, tmp_path), is_long=True)
-    given = engine.taken({"events": pa.Table.from_batches([arrow_batch(COLUMNS, ROWS)])})
+    given = engine.taken({"events": arrow_table(COLUMNS, ROWS)})
     found = engine.passed("counted", engine.ask("SELECT * FROM {events}", given), COUNTING)
     expected = [(store, 0, 50) for store in (1, 2, 3)]
     assert rows_of(engine, engine.ask("SELECT * FROM {found}", {"found": found})) == expected

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import pyarrow as pa
-
 from ledgermq.protocol.outcomes import Addressed
 from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.log.read_log import RECORDED_COLUMNS, as_operation
 from ledgermq_spark.log.rows import (
     OPERATION_COLUMNS,
-    arrow_batch,
+    arrow_table,
     operation_row,
 )
 from ledgermq_spark.rebuild.rebuilt import STORED_COLUMNS, stored_rows
@@ -58,12 +56,7 @@ def stored_frame(spark: Any, message_blocks: list[dict[str, Any]]) -> Any:
 
 def frame(spark: Any, columns: Any, rows: list[Any]) -> Any:
     """Rows, tuples in the order of the columns, as a frame."""
-    return spark.createDataFrame(table(columns, rows))
-
-
-def table(columns: Any, rows: list[Any]) -> pa.Table:
-    """The same without Spark."""
-    return pa.Table.from_batches([arrow_batch(columns, rows)])
+    return spark.createDataFrame(arrow_table(columns, rows))
 
 
 def recorded_frame(spark: Any, positions: Iterable[int], answers: Iterable[int] = ()) -> Any:

@@ -11,7 +11,7 @@ from ledgermq.protocol.outcomes import Addressed
 from ledgermq_spark.laws.engines.engine import Engine
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS
-from ledgermq_spark.log.rows import OPERATION_COLUMNS, TEXT
+from ledgermq_spark.log.rows import OPERATION_COLUMNS, TEXT, arrow_table
 from ledgermq_spark.rebuild.testimony import (
     CLOCK_COLUMNS,
     MOVE_COLUMNS,
@@ -19,7 +19,7 @@ from ledgermq_spark.rebuild.testimony import (
     STANDING_COLUMNS,
     Testimony,
 )
-from support.audits.frames import decoded, folded, table
+from support.audits.frames import decoded, folded
 from support.brokers.log_writer import Entry, fold_one
 
 COLUMNS = {
@@ -56,7 +56,7 @@ class Logs:
 
     def facts(self, engine: Engine) -> Facts:
         """The frames of all logs."""
-        frames = {name: table(COLUMNS[name], rows) for name, rows in self.rows.items()}
+        frames = {name: arrow_table(COLUMNS[name], rows) for name, rows in self.rows.items()}
         return Facts(engine, engine.taken(frames))
 
 

@@ -5,7 +5,6 @@ On one machine it needs a tenth of the time that Spark takes for the same.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections import Counter
@@ -117,7 +116,7 @@ class DuckEngine:
 
     def _are_as_said(self, rows: ParquetRows) -> bool:
         """Whether files are at hand and have the columns that they should have, as they should."""
-        if not all(map(os.path.exists, map(_local, rows.paths))):
+        if not all(_local(path).exists() for path in rows.paths):
             return False
         if rows.columns is None:
             return True
@@ -201,7 +200,7 @@ class DuckEngine:
         return [dict(zip(names, row, strict=True)) for row in asked.fetchall()]
 
     def write(self, answer: str, directory: str, by: Sequence[str] = ()) -> None:
-        """Sums are wider here than Spark's, and its timestamps have a time zone."""
+        """Cast where DuckDB's types are wider than Spark's, or have no time zone."""
         text = translated(answer)
         described = self._run(f"DESCRIBE {text}").fetchall()
         cast = ", ".join(
