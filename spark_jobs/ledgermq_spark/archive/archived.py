@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.stretch import FOLD, OPERATIONS, Stretch
@@ -22,6 +22,7 @@ from ledgermq_spark.rebuild.frames import (
     HIGHEST,
     OF_THE_END,
     POSITIONED,
+    ROWS_IN_MEMORY_MAX,
     operation_frame,
     told_frames,
 )
@@ -29,9 +30,6 @@ from ledgermq_spark.rebuild.rebuild import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# Of so few rows all that is made of them fits the memory of one machine.
-ROWS_IN_MEMORY_MAX: Final = 150_000
 
 
 def archived_facts(

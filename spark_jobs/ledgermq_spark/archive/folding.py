@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from ledgermq_spark.archive.stretch import FOLD, Stretch
 from ledgermq_spark.log.rows import spark_schema
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
+from ledgermq_spark.log.store import Make, write_made
 from ledgermq_spark.rebuild.fold import FOLD_COLUMNS, Fold, FoldPlan
 from ledgermq_spark.rebuild.rebuild import Progress
 from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
@@ -69,15 +70,12 @@ def rebuild_archived(
         return rebuilt_from(queue_manager, position + 1, position, rows, started)
     place = (directory or directory_until_exit()) / FOLD
     task = spark.createDataFrame([(position,)], "position long").coalesce(1)
-    folded = task.mapInArrow(_folding(stretch, before), spark_schema(FOLD_COLUMNS))
-    folded.write.mode("overwrite").parquet(str(place))
+    write_made(task, _folding(stretch, before), FOLD_COLUMNS, place)
     rows = read.parquet(str(place))
     return rebuilt_from(queue_manager, stretch.first, position, rows, started)
 
 
-def _folding(
-    stretch: Stretch, before: Stretch | None
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _folding(stretch: Stretch, before: Stretch | None) -> Make:
     """What a task does: fold a stretch up to the position that it is given."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.log.durable_files import file_digest, unreadable
+from ledgermq_spark.log.store import ParquetRows
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, state_digest
+from ledgermq_spark.rebuild.rebuilt import chunks_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,11 +110,9 @@ class Stretch:
     def fold_rows(self) -> int:
         """How many rows its fold gave."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        files = (self.path / FOLD).glob("*.parquet")
         try:
-            return sum(pq.ParquetFile(path).metadata.num_rows for path in files)
+            return ParquetRows(paths=[self.part(FOLD)]).rows_in_files()
         except (pa.ArrowException, OSError) as error:
             raise ArchiveBrokenError(
                 f"the rows of the fold in {self.path} cannot be read: {error}; {REMEDY}"
@@ -168,29 +168,14 @@ class Stretch:
             ArchiveBrokenError: It is not the one that was written.
         """
         import pyarrow as pa
-        import pyarrow.compute as pc
-        import pyarrow.dataset as ds
 
-        files = [str(path) for path in sorted((self.path / FOLD).glob("*.parquet"))]
-        columns = ["part", "created_position", "block", "number", "payload"]
-        chosen = pc.field("part").isin(["root", "block"])
         try:
-            rows = ds.dataset(files, format="parquet").to_table(columns=columns, filter=chosen)
+            chunks = [one["payload"] for one in chunks_in([self.part(FOLD)])]
         except (pa.ArrowException, OSError) as error:
             raise ArchiveBrokenError(
                 f"the state at position {self.last} in {self.path} cannot be read: {error}; "
                 f"{REMEDY}"
             ) from error
-        ordered = sorted(
-            rows.to_pylist(),
-            key=lambda row: (
-                row["part"] != "root",
-                row["created_position"] or 0,
-                row["block"] or 0,
-                row["number"] or 0,
-            ),
-        )
-        chunks = [row["payload"] for row in ordered]
         if not chunks or state_digest(chunks) != self.digest:
             raise ArchiveBrokenError(
                 f"the state at position {self.last} in {self.path} does not add up to its digest; "

@@ -6,7 +6,6 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,9 +21,8 @@ from ledgermq_spark.archive.stretch import (
 from ledgermq_spark.jobs.work import Work, begin
 from ledgermq_spark.log.durable_files import file_digest, settled, sync, write_durably
 from ledgermq_spark.log.positions import PositionOutOfRangeError, resolve_at
-from ledgermq_spark.log.read_log import READ_COLUMNS, decode_operations, read_raw
-from ledgermq_spark.log.rows import OPERATION_COLUMNS, spark_schema
-from ledgermq_spark.log.skipped import operations_of
+from ledgermq_spark.log.read_log import read_raw, write_operations
+from ledgermq_spark.log.rows import OPERATION_COLUMNS
 from ledgermq_spark.rebuild.fold import TOLD
 from ledgermq_spark.rebuild.rebuild import Progress, fold_log
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
@@ -180,14 +178,9 @@ def _copy_records(work: Work, place: Path, first: int, last: int) -> None:
 
 def _decode(work: Work, place: Path, rebuilt: Rebuilt) -> int:
     """Writes the operations; returns the newest append time."""
-    decode = partial(decode_operations, queue_manager=rebuilt.queue_manager)
     records = work.spark.read.parquet(str(place / RECORDS))
-    chosen = records.select("offset", "append_time_ms", "timestamp_type", "key", "value", "headers")
-    decoded = chosen.mapInArrow(decode, spark_schema(READ_COLUMNS))
-    operations = operations_of(
-        decoded.select(*(name for name, _ in OPERATION_COLUMNS)), rebuilt.skipped
-    )
-    operations.write.mode("overwrite").parquet(str(place / OPERATIONS))
+    name, skipped = rebuilt.queue_manager, rebuilt.skipped
+    write_operations(records, name, place / OPERATIONS, OPERATION_COLUMNS, skipped)
     return int(records.agg({"append_time_ms": "max"}).collect()[0][0])
 
 

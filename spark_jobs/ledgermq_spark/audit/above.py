@@ -10,20 +10,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-
-from pyspark.sql import functions as f
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ledgermq_spark.audit.anchors import ARCHIVE, CHECKPOINT, GIVEN, OUTCOMES, SOURCES, Anchor
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.journal.archive import Archive
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from ledgermq_spark.laws.engines.frame import Frame
 
 
 ANSWERS, LIVE_STATE = "answers", "live state"
 WHO = SOURCES | {ANSWERS: "the answer to a question", LIVE_STATE: "the live state"}
+ABOVE: Final = f"""
+SELECT source, count(*) AS total, min(at) AS lowest, max(at) AS highest
+FROM (
+    SELECT IF(kind = 'Answer', '{ANSWERS}', '{OUTCOMES}') AS source,
+        IF(kind = 'Answer', number, position) AS at
+    FROM {{rows}}
+)
+"""
+BY_SOURCE: Final = "GROUP BY source ORDER BY source"
 
 
 class Seen(NamedTuple):
@@ -69,7 +76,7 @@ class Above:
 
 
 def recorded_above(
-    recorded: DataFrame,
+    recorded: Frame,
     end: int,
     anchors: Sequence[Anchor],
     live_position: int | None = None,
@@ -82,16 +89,7 @@ def recorded_above(
         anchors: Those of checkpoints and archives, and those that were given.
         live_position: The position of the live state that a worker told.
     """
-    at = f.when(f.col("kind") == "Answer", f.col("number")).otherwise(f.col("position"))
-    rows = (
-        recorded.select(f.when(f.col("kind") == "Answer", ANSWERS).otherwise(OUTCOMES), at)
-        .toDF("source", "at")
-        .where(f.col("at") >= end)
-        .groupBy("source")
-        .agg(f.count("*"), f.min("at"), f.max("at"))
-        .collect()
-    )
-    seen = sorted(Seen(*row) for row in rows)
+    seen = [Seen(**row) for row in recorded.rows(f"{ABOVE} WHERE at >= {end} {BY_SOURCE}")]
     for source in (GIVEN, CHECKPOINT, ARCHIVE):
         places = [one.position for one in anchors if one.source == source and one.position >= end]
         if places:

@@ -8,18 +8,77 @@ above moved down.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-from pyspark.sql import functions as f
+from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq_spark.audit.findings.evidence import MESSAGES_NAMED_MAX, Evidence, hexadecimal
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from ledgermq_spark.laws.engines.engine import Rows
+    from ledgermq_spark.laws.engines.frame import Frame
 
 
-REPLIES = ("Accepted", "Enqueued", "Committed", "Returned", "SessionEnded", "Refused")
 EVIDENCE_MAX = 50
+# Operations by their session and number, Opens by their key, so that a moved session still matches.
+SENT: Final = """
+SELECT session, session_key, number, count(DISTINCT position) AS sent_times,
+    min(position) AS sent_at
+FROM (
+    SELECT session, '' AS session_key, session_sequence AS number, position FROM {rows}
+    WHERE session IS NOT NULL
+    UNION ALL
+    SELECT -1, hex(session_key), 0, position FROM {rows} WHERE kind = 'Open'
+)
+GROUP BY session, session_key, number
+"""
+# What the lanes answer, by the same, with what was sent.
+ANSWERED: Final = """
+WITH
+replies AS (
+    SELECT session, '' AS session_key, session_sequence AS number, position, kind FROM {rows}
+    WHERE session_sequence > 0
+        AND kind IN ('Accepted', 'Enqueued', 'Committed', 'Returned', 'SessionEnded', 'Refused')
+        AND coalesce(reason, '') NOT IN ('record-empty', 'record-unreadable', 'schema-unknown',
+            'version-inactive', 'timestamp-untrusted', 'time-disagrees')
+    UNION ALL
+    SELECT -1, hex(session_key), 0, position, kind FROM {rows} WHERE kind = 'Opened'
+),
+answered AS (
+    SELECT session, session_key, number, count(DISTINCT position) AS times,
+        min(position) AS answered_at, min(kind) AS kind
+    FROM replies GROUP BY session, session_key, number
+)
+SELECT * FROM answered LEFT JOIN {sent} USING (session, session_key, number)
+"""
+SINGLE: Final = "times = 1 AND sent_times = 1"
+FIRST_MOVED: Final = f"""
+SELECT * FROM {{rows}} WHERE {SINGLE} AND answered_at <> sent_at ORDER BY sent_at LIMIT 1
+"""
+STILL_THERE: Final = f"""
+SELECT sent_at FROM {{{{rows}}}} WHERE {SINGLE} AND answered_at = sent_at AND sent_at > {{sent_at}}
+LIMIT 1
+"""
+ABSENT: Final = f"""
+SELECT * FROM {{rows}} WHERE sent_at IS NULL ORDER BY answered_at LIMIT {EVIDENCE_MAX}
+"""
+DELIVERED: Final = """
+SELECT session, position, destination, first_delivery + at AS delivery,
+    put_positions[at] AS put_position, put_indexes[at] AS put_index, message_id
+FROM (SELECT * FROM {rows} WHERE kind = 'Delivered')
+    LATERAL VIEW posexplode(message_ids) AS at, message_id
+"""
+# Deliveries of a session that no operation on the log names as consumed.
+HELD: Final = """
+WITH settled AS (
+    SELECT delivery
+    FROM (
+        SELECT * FROM {{settled}} WHERE kind IN ('Acknowledge', 'Commit') AND session = {session}
+    )
+        LATERAL VIEW posexplode(range_first) AS at, first
+        LATERAL VIEW explode(sequence(first, range_last[at])) AS delivery
+)
+SELECT * FROM {{rows}} LEFT ANTI JOIN settled USING (delivery)
+WHERE session = {session} AND position < {at}
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,28 +89,19 @@ class Alignment:
     comparable_until: int | None = None
 
 
-def alignment(operations: DataFrame, recorded: DataFrame, end: int) -> Alignment:
+def alignment(operations: Frame, recorded: Frame, end: int) -> Alignment:
     """Find out whether entries are missing on the log below `end`, the position after its last.
 
     They are if from some position on every answer stands elsewhere than its operation, or if the
     lanes answer what would lie beyond the end. One odd outcome among others that fit is not that.
     """
-    both = _replies(recorded).join(
-        _sent(operations), ["session", "session_key", "number"], how="full_outer"
-    )
-    answered = both.where("answered_at IS NOT NULL").cache()
-    single = answered.where("times = 1 AND sent_times = 1")
-    moved = single.where("answered_at != sent_at")
-    first_moved = moved.orderBy("sent_at").limit(1).collect()
-    absent = answered.where("sent_at IS NULL").orderBy("answered_at").limit(EVIDENCE_MAX).collect()
-    try:
-        if first_moved:
-            row = first_moved[0]
-            later = single.where(f.col("sent_at") > row["sent_at"])
-            if later.where("answered_at = sent_at").isEmpty():
-                return _misaligned(operations, recorded, absent, row)
-    finally:
-        answered.unpersist()
+    answered = recorded.ask(ANSWERED, sent=operations.ask(SENT))
+    first_moved = answered.rows(FIRST_MOVED)
+    absent = answered.rows(ABSENT)
+    if first_moved:
+        row = first_moved[0]
+        if not answered.rows(STILL_THERE.format(sent_at=row["sent_at"])):
+            return _misaligned(operations, recorded, absent, row)
     beyond = [row for row in absent if row["answered_at"] >= end]
     if beyond:
         return Alignment(
@@ -60,9 +110,7 @@ def alignment(operations: DataFrame, recorded: DataFrame, end: int) -> Alignment
     return Alignment()
 
 
-def _misaligned(
-    operations: DataFrame, recorded: DataFrame, absent: list[Any], moved: Any
-) -> Alignment:
+def _misaligned(operations: Frame, recorded: Frame, absent: Rows, moved: Any) -> Alignment:
     last = max(moved["sent_at"], moved["answered_at"])
     near = [row for row in absent if row["answered_at"] <= last]
     if near:
@@ -74,63 +122,7 @@ def _misaligned(
     return Alignment(evidence=[_displaced(moved, first)], comparable_until=first - 1)
 
 
-def _replies(recorded: DataFrame) -> DataFrame:
-    """Replies by what they answer; Opened by its key, so that a moved session still matches."""
-    known = f.col("kind").isin(*REPLIES) & (f.col("session_sequence") > 0)
-    unreadable = f.coalesce(f.col("reason"), f.lit("")).isin(
-        "record-empty",
-        "record-unreadable",
-        "schema-unknown",
-        "version-inactive",
-        "timestamp-untrusted",
-        "time-disagrees",
-    )
-    own = recorded.where(known & ~unreadable).select(
-        "session",
-        f.lit("").alias("session_key"),
-        f.col("session_sequence").alias("number"),
-        "position",
-        "kind",
-    )
-    opened = recorded.where("kind = 'Opened'").select(
-        f.lit(-1).cast("long").alias("session"),
-        f.hex("session_key").alias("session_key"),
-        f.lit(0).cast("long").alias("number"),
-        "position",
-        "kind",
-    )
-    return (
-        own.unionByName(opened)
-        .groupBy("session", "session_key", "number")
-        .agg(
-            f.countDistinct("position").alias("times"),
-            f.min("position").alias("answered_at"),
-            f.min("kind").alias("kind"),
-        )
-    )
-
-
-def _sent(operations: DataFrame) -> DataFrame:
-    own = operations.where("session IS NOT NULL").select(
-        "session",
-        f.lit("").alias("session_key"),
-        f.col("session_sequence").alias("number"),
-        "position",
-    )
-    opens = operations.where("kind = 'Open'").select(
-        f.lit(-1).cast("long").alias("session"),
-        f.hex("session_key").alias("session_key"),
-        f.lit(0).cast("long").alias("number"),
-        "position",
-    )
-    return (
-        own.unionByName(opens)
-        .groupBy("session", "session_key", "number")
-        .agg(f.countDistinct("position").alias("sent_times"), f.min("position").alias("sent_at"))
-    )
-
-
-def _missing(operations: DataFrame, recorded: DataFrame, row: Any) -> Evidence:
+def _missing(operations: Frame, recorded: Frame, row: Any) -> Evidence:
     """An operation that the lanes answer but that is not on the log, with the messages it meant."""
     at = row["answered_at"]
     what = "the Open" if row["number"] == 0 else f"operation {row['number']}"
@@ -148,32 +140,15 @@ def _missing(operations: DataFrame, recorded: DataFrame, row: Any) -> Evidence:
     )
 
 
-def _messages_of(
-    operations: DataFrame, recorded: DataFrame, row: Any
-) -> tuple[list[str], str, str]:
+def _messages_of(operations: Frame, recorded: Frame, row: Any) -> tuple[list[str], str, str]:
     """Messages that the missing operation put, else those that its session may have settled."""
     at, session = row["answered_at"], row["session"]
-    each = recorded.where("kind = 'Delivered'").select(
-        "session",
-        "position",
-        "destination",
-        "first_delivery",
-        f.posexplode(f.arrays_zip("put_positions", "put_indexes", "message_ids")).alias(
-            "place", "one"
-        ),
-    )
-    put = _named(
-        each.where(f.col("one.put_positions") == at), "one.put_positions", "one.put_indexes"
-    )
+    each = recorded.ask(DELIVERED)
+    put = _named(each.where(f"put_position = {at}"), "put_position, put_index")
     if put:
         return *put, "; it put these messages"
     if row["kind"] in ("Accepted", "Committed", "Returned", "SessionEnded"):
-        numbered = each.where((f.col("session") == session) & (f.col("position") < at)).withColumn(
-            "delivery", f.col("first_delivery") + f.col("place")
-        )
-        held = _named(
-            numbered.join(_settled(operations, session), "delivery", how="left_anti"), "delivery"
-        )
+        held = _named(each.ask(HELD.format(session=session, at=at), settled=operations), "delivery")
         if held:
             return (
                 *held,
@@ -182,21 +157,11 @@ def _messages_of(
     return [], "", ""
 
 
-def _settled(operations: DataFrame, session: int) -> DataFrame:
-    """Deliveries of a session that operations on the log name as consumed."""
-    return (
-        operations.where(f.col("kind").isin("Acknowledge", "Commit"))
-        .where(f.col("session") == session)
-        .select(f.explode(f.arrays_zip("range_first", "range_last")).alias("one"))
-        .select(f.explode(f.sequence("one.range_first", "one.range_last")).alias("delivery"))
-    )
-
-
-def _named(frame: DataFrame, *order: str) -> tuple[list[str], str] | None:
-    rows = frame.orderBy(*order).limit(MESSAGES_NAMED_MAX).collect()
+def _named(frame: Frame, order: str) -> tuple[list[str], str] | None:
+    rows = frame.rows(f"SELECT * FROM {{rows}} ORDER BY {order} LIMIT {MESSAGES_NAMED_MAX}")
     if not rows:
         return None
-    names = list(dict.fromkeys(hexadecimal(row["one"]["message_ids"]) for row in rows))
+    names = list(dict.fromkeys(hexadecimal(row["message_id"]) for row in rows))
     return names, rows[0]["destination"].removeprefix("queue:")
 
 

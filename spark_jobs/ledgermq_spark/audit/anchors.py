@@ -11,16 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from pyspark.sql import functions as f
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.audit.findings.evidence import Evidence
+from ledgermq_spark.log.rows import BYTES, LONG, TEXT
 from ledgermq_spark.pages.page import counted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from ledgermq_spark.laws.engines.frame import Frame
 
 
 DIGEST_BYTES = 32
@@ -31,6 +30,29 @@ SOURCES = {
     ARCHIVE: "the backup of the journal",
     OUTCOMES: "the chunk of outcomes",
 }
+# Each anchor once, and whether it agrees; null where the chain does not reach.
+COMPARED: Final = f"""
+WITH
+anchors AS (
+    SELECT position, chain_digest AS digest, '{OUTCOMES}' AS source FROM {{rows}}
+    WHERE chain_digest IS NOT NULL
+    UNION
+    SELECT position, digest, source FROM {{others}}
+),
+chain AS (
+    SELECT first + at AS position,
+        substring(payload, CAST(at * {DIGEST_BYTES} + 1 AS INT), {DIGEST_BYTES}) AS here
+    FROM (SELECT position AS first, payload FROM {{links}})
+        LATERAL VIEW explode(
+            sequence(0, CAST(octet_length(payload) DIV {DIGEST_BYTES} AS INT) - 1)) AS at
+)
+SELECT anchors.position, source, here = digest AS agrees
+FROM anchors LEFT JOIN chain ON anchors.position = chain.position
+"""
+SIGHTED: Final = """
+SELECT source, agrees, count(*) AS total, min(position) AS lowest, max(position) AS highest
+FROM {rows} GROUP BY source, agrees ORDER BY source, agrees
+"""
 
 
 class AnchorInvalidError(LedgerMQError, ValueError):
@@ -113,8 +135,8 @@ def parse_anchor(text: str) -> Anchor:
 
 
 def anchor_findings(
-    links: DataFrame,
-    recorded: DataFrame,
+    links: Frame,
+    recorded: Frame,
     others: Sequence[Anchor],
     position: int,
     *,
@@ -131,47 +153,20 @@ def anchor_findings(
         log_ends: Whether the log ends at that position.
         start: The first position of which the chain is known.
     """
-    compared = _compared(links, recorded, others).cache()
-    try:
-        rows = (
-            compared.groupBy("source", "agrees")
-            .agg(
-                f.count("*").alias("count"),
-                f.min("position").alias("lowest"),
-                f.max("position").alias("highest"),
-            )
-            .collect()
+    columns = (("position", LONG), ("digest", BYTES), ("source", TEXT))
+    given = recorded.beside("anchors", columns, [tuple(one) for one in others])
+    compared = recorded.ask(COMPARED, links=links, others=given)
+    sightings = [Sighting(**row) for row in compared.rows(SIGHTED)]
+    differing = [one.lowest for one in sightings if one.agrees is False]
+    below = -1
+    if differing:
+        under = (
+            f"SELECT max(position) AS at FROM {{rows}} WHERE agrees AND position < {min(differing)}"
         )
-        sightings = [Sighting(*row) for row in rows]
-        below = -1
-        differing = [one.lowest for one in sightings if one.agrees is False]
-        if differing:
-            under = compared.where("agrees").where(f.col("position") < min(differing))
-            below = under.agg(f.coalesce(f.max("position"), f.lit(-1))).collect()[0][0]
-    finally:
-        compared.unpersist()
+        ((highest,),) = (row.values() for row in compared.rows(under))
+        below = -1 if highest is None else highest
     proof, evidence = prove(sightings, position, agreeing_below=below, start=start)
     return proof, evidence, [] if log_ends else _not_reached(others, position)
-
-
-def _compared(links: DataFrame, recorded: DataFrame, others: Sequence[Anchor]) -> DataFrame:
-    """Each anchor once, and whether it agrees; null where the chain does not reach."""
-    seen = recorded.where("chain_digest IS NOT NULL").select(
-        "position", f.col("chain_digest").alias("digest"), f.lit(OUTCOMES).alias("source")
-    )
-    elsewhere = links.sparkSession.createDataFrame(
-        [tuple(one) for one in others], "position long, digest binary, source string"
-    )
-    anchors = seen.unionByName(elsewhere).distinct()
-    count = f.expr(f"cast(octet_length(payload) / {DIGEST_BYTES} as int)")
-    chain = links.select(
-        f.col("position").alias("first"), "payload", f.explode(f.sequence(f.lit(1), count))
-    ).select(
-        (f.col("first") + f.col("col") - 1).alias("position"),
-        f.expr(f"substring(payload, (col - 1) * {DIGEST_BYTES} + 1, {DIGEST_BYTES})").alias("here"),
-    )
-    joined = anchors.join(chain, "position", how="left")
-    return joined.select("position", "source", f.expr("here = digest").alias("agrees"))
 
 
 def _not_reached(others: Sequence[Anchor], position: int) -> list[str]:

@@ -14,8 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as f
-
 from ledgermq_spark.audit.compare import Differences, differences
 from ledgermq_spark.audit.conservation import check_counts, summary_of
 from ledgermq_spark.audit.contents import altered_contents
@@ -28,6 +26,7 @@ from ledgermq_spark.audit.relocations import altered_copies
 from ledgermq_spark.audit.report.by_hand import done_by_hand
 from ledgermq_spark.audit.states import compare_live, compare_messages
 from ledgermq_spark.laws.all_laws import LAWS
+from ledgermq_spark.log.rows import LONG
 from ledgermq_spark.pages.page import counted
 from ledgermq_spark.tables.totals import totals_of
 from ledgermq_spark.tables.traffic import (
@@ -40,8 +39,9 @@ from ledgermq_spark.tables.traffic import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    import pyarrow as pa
 
+    from ledgermq_spark.laws.engines.frame import Frame
     from ledgermq_spark.laws.facts import Facts
     from ledgermq_spark.laws.law import Law
     from ledgermq_spark.rebuild.checkpoints import Checkpoint
@@ -65,13 +65,13 @@ class Subject:
     position: int
     time: int
     lanes: int
-    operations: DataFrame
-    recorded: DataFrame
-    expected: DataFrame
+    operations: Frame
+    recorded: Frame
+    expected: Frame
     facts: Facts
     root_bytes: bytes
     blocks: Callable[[], list[bytes]]
-    rebuilt_messages: DataFrame
+    rebuilt_messages: pa.Table
     statuses: list[dict[str, Any]]
     topics: list[dict[str, Any]]
     subscriptions: list[dict[str, Any]]
@@ -239,6 +239,31 @@ WHERE delivery > 0 AND kind = 'subscription'
 """
 
 
+# Records of the lanes that are neither chunk nor answer.
+UNREADABLE = f"""
+SELECT lane_partition, lane_offset, detail FROM {{rows}} WHERE kind = 'Unreadable'
+ORDER BY lane_partition, lane_offset LIMIT {LISTED_MAX}
+"""
+# Deliveries of some messages.
+DELIVERED = """
+SELECT position, session, consumer, put_position, put_index
+FROM (
+    SELECT position, session, consumer, put_position, put_indexes[at] AS put_index
+    FROM (SELECT * FROM {rows} WHERE kind = 'Delivered')
+        LATERAL VIEW posexplode(put_positions) AS at, put_position
+)
+    LEFT SEMI JOIN {suspects} USING (put_position, put_index)
+"""
+REFUSED = """
+SELECT reason, count(*) AS total FROM {rows} WHERE kind = 'Refused'
+GROUP BY reason ORDER BY reason
+"""
+REFUSED_FIRST = f"""
+SELECT position, session, session_sequence, reason, detail FROM {{rows}} WHERE kind = 'Refused'
+ORDER BY position, index LIMIT {LISTED_MAX}
+"""
+
+
 def _holders(subject: Subject) -> Holders:
     rows = subject.facts.rows(HOLDERS)
     return {(row["session"], row["consumer"]): row["store"] for row in rows}
@@ -322,13 +347,8 @@ def _live(subject: Subject, notes: list[str]) -> list[Evidence]:
     return told
 
 
-def unreadable_chunks(recorded: DataFrame) -> list[Evidence]:
+def unreadable_chunks(recorded: Frame) -> list[Evidence]:
     """Records of the lanes that are neither chunk nor answer."""
-    rows = (
-        recorded.where("kind = 'Unreadable'")
-        .select("lane_partition", "lane_offset", "detail")
-        .limit(LISTED_MAX)
-    )
     return [
         Evidence(
             kind="altered outcome",
@@ -337,7 +357,7 @@ def unreadable_chunks(recorded: DataFrame) -> list[Evidence]:
             "cannot be read",
             found=row["detail"] or "",
         )
-        for row in rows.collect()
+        for row in recorded.rows(UNREADABLE)
     ]
 
 
@@ -367,38 +387,18 @@ def _delivered_before(subject: Subject, found: Differences, holders: Holders) ->
             suspects[identity] = max(row["position"], suspects.get(identity, -1))
     if not suspects:
         return set()
-    spark = subject.expected.sparkSession
-    frame = spark.createDataFrame(
-        sorted({identity[:2] for identity in suspects}), "put_position long, put_index long"
-    )
-    each = subject.expected.where("kind = 'Delivered'").select(
-        "position",
-        "session",
-        "consumer",
-        f.explode(f.arrays_zip("put_positions", "put_indexes")).alias("one"),
-    )
-    earlier = each.select(
-        "position",
-        "session",
-        "consumer",
-        f.col("one.put_positions").alias("put_position"),
-        f.col("one.put_indexes").alias("put_index"),
-    ).join(f.broadcast(frame), ["put_position", "put_index"], how="inner")
+    columns = (("put_position", LONG), ("put_index", LONG))
+    puts = sorted({identity[:2] for identity in suspects})
+    frame = subject.expected.beside("suspects", columns, puts)
+    earlier = subject.expected.rows(DELIVERED, suspects=frame)
     called = [
-        ((row["put_position"], row["put_index"], holder_of(row.asDict(), holders)), row["position"])
-        for row in earlier.collect()
+        ((row["put_position"], row["put_index"], holder_of(row, holders)), row["position"])
+        for row in earlier
     ]
     return {identity for identity, at in called if at <= suspects.get(identity, -1)}
 
 
-def _refused(expected: DataFrame) -> tuple[dict[str, int], list[dict[str, Any]]]:
+def _refused(expected: Frame) -> tuple[dict[str, int], list[dict[str, Any]]]:
     """Refusals by reason, and the refused records that were no operations, with positions."""
-    refused = expected.where("kind = 'Refused'")
-    counts = refused.groupBy("reason").agg(f.count("*").alias("total")).orderBy("reason").collect()
-    rows = (
-        refused.orderBy("position")
-        .select("position", "session", "session_sequence", "reason", "detail")
-        .limit(LISTED_MAX)
-        .collect()
-    )
-    return {row["reason"]: row["total"] for row in counts}, [row.asDict() for row in rows]
+    counts = {row["reason"]: row["total"] for row in expected.rows(REFUSED)}
+    return counts, expected.rows(REFUSED_FIRST)

@@ -7,20 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as f
-
 from ledgermq_spark.audit.alignment import alignment
 from ledgermq_spark.audit.anchors import CHECKPOINT, GIVEN, Anchor, ChainProof, anchor_findings
 from ledgermq_spark.audit.audit import AuditReport, Subject, audit
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.findings.judging import judge
+from ledgermq_spark.audit.headers import check_operation_headers
 from ledgermq_spark.audit.witnesses import Noted, Witnesses, hear
 from ledgermq_spark.jobs.work import STEPS, Work
-from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
+from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.laws.facts import Facts
-from ledgermq_spark.log.record_headers import check_operation_headers
-from ledgermq_spark.log.rows import OPERATION_COLUMNS
-from ledgermq_spark.log.skipped import declaration_notes, operations_of, recorded_of
+from ledgermq_spark.log.rows import BYTES, LONG, OPERATION_COLUMNS
+from ledgermq_spark.log.skipped import answered_before, declaration_notes
 from ledgermq_spark.rebuild.checkpoints import (
     Checkpoint,
     CheckpointBrokenError,
@@ -28,18 +26,13 @@ from ledgermq_spark.rebuild.checkpoints import (
     read_checkpoints,
 )
 from ledgermq_spark.rebuild.fold import TOLD
-from ledgermq_spark.rebuild.frames import operation_frame, told_frames
+from ledgermq_spark.rebuild.frames import links_frame, told_frames
 from ledgermq_spark.rebuild.rebuild import fold_log
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
 from ledgermq_spark.rebuild.stopping import hole_told
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from ledgermq_spark.laws.engines.engine import Given
-
-# So few moves that all that is made of them fits the memory of one machine.
-SMALL_MOVES = 100_000
+    from ledgermq_spark.log.store import ParquetRows
 
 
 class Auditing:
@@ -67,14 +60,17 @@ class Auditing:
             checkpoints = checkpoints_of(work)
             live = checkpoint_at(checkpoints, position, live_position, findings)
         with work.stage("folding and reading the log", 1):
-            rebuilt, operations, lanes = _read_all(work, position)
-            told = hear(work, lanes, checkpoints, self._noted)
+            rebuilt, read, lanes = _read_all(work, position)
+            engine = work.engine(rebuilt.files)
+            operations = Frame.taken(engine, "operations_read", read)
+            told = hear(work, Frame.taken(engine, "lanes", lanes), checkpoints, self._noted)
+            self._of_headers = [*check_operation_headers(operations), *told.of_headers]
+            if rebuilt.skipped:
+                read = work.operations(position, skipped=rebuilt.skipped)
+                operations = Frame.taken(engine, "operations_read", read)
         findings.extend(told.findings)
-        answered = recorded_of(told.outcomes, rebuilt.skipped)
-        recorded = answered.where(f.col("position") <= position)
-        self._of_headers = [*check_operation_headers(operations), *told.of_headers]
-        operations = operations.select(*(name for name, _ in OPERATION_COLUMNS))
-        operations = operations_of(operations, rebuilt.skipped)
+        answered = told.outcomes.where(f"NOT ({answered_before(rebuilt.skipped)})")
+        recorded = answered.where(f"position <= {position}")
         with work.stage("comparing the digest chain", 2):
             proof = prove_chain(work, rebuilt, recorded, told, findings, self._unproven)
         with work.stage("aligning log and lanes", 3):
@@ -84,8 +80,8 @@ class Auditing:
         end = _comparable_end(rebuilt, aligned.comparable_until, findings, self._unproven)
         if end < position:
             live = None
-            operations = operations.where(f.col("position") <= end)
-            recorded = recorded.where(f.col("position") <= end)
+            operations = operations.where(f"position <= {end}")
+            recorded = recorded.where(f"position <= {end}")
             if end != rebuilt.position:
                 with work.stage("folding again, up to the gap", 3):
                     rebuilt = _fold(work, end)
@@ -102,12 +98,12 @@ class Auditing:
     def _compare(
         self,
         rebuilt: Rebuilt,
-        operations: DataFrame,
-        recorded: DataFrame,
+        operations: Frame,
+        recorded: Frame,
         live: Checkpoint | None,
     ) -> AuditReport:
         work = self._work
-        facts = facts_of(work, rebuilt, operations)
+        facts = facts_of(rebuilt, operations)
         if self._with_facts is not None:
             self._with_facts(facts)
         with work.stage("comparing, and asking the laws", 4):
@@ -122,25 +118,22 @@ class Auditing:
         return replace(report, seconds=work.seconds)
 
 
-def facts_of(
-    work: Work,
-    rebuilt: Rebuilt,
-    operations: DataFrame,
-    choice: Choice = quickest_engine,
-) -> Facts:
-    """What laws and tables are asked of, for one queue manager."""
-    name = work.claim.queue_manager
-    rows = rebuilt.rows.inputFiles()
-    frames: dict[str, Given] = dict(told_frames(rows, f"'{name}'", ends=rows))
-    frames["operations"] = (
-        operations.withColumn("queue_manager", f.lit(name))
-        if rebuilt.skipped
-        else operation_frame(operations.inputFiles(), f"'{name}'", rebuilt.position)
+def facts_of(rebuilt: Rebuilt, operations: Frame) -> Facts:
+    """What laws and tables are asked of, for one queue manager, by the engine of its operations."""
+    name, files = rebuilt.queue_manager, rebuilt.files
+    frames = operations.engine.taken(told_frames(files, f"'{name}'", ends=files))
+    columns = ", ".join(column for column, _ in OPERATION_COLUMNS)
+    own = operations.ask(
+        f"SELECT {columns}, '{name}' AS queue_manager FROM {{rows}} "
+        f"WHERE position <= {rebuilt.position}"
     )
-    is_long = rebuilt.told("move").count() > SMALL_MOVES
-    work.tune(is_long)
-    engine = choice(work.spark, work.store, is_long=is_long)
-    return Facts(engine, engine.taken(frames))
+    return Facts(operations.engine, {**frames, "operations": own.held})
+
+
+def lanes_frame(work: Work, position: int) -> Frame:
+    """What the lanes hold (`Work.outcomes`), with an engine that suits it."""
+    read = work.outcomes(position)
+    return Frame.taken(work.engine(read.paths), "lanes", read)
 
 
 def checkpoints_of(work: Work) -> Checkpoints:
@@ -154,7 +147,7 @@ def checkpoints_of(work: Work) -> Checkpoints:
 def prove_chain(
     work: Work,
     rebuilt: Rebuilt,
-    recorded: DataFrame,
+    recorded: Frame,
     told: Witnesses,
     findings: list[Evidence],
     unproven: list[str],
@@ -165,15 +158,17 @@ def prove_chain(
 
     With a checkpoint as its base the chain begins there: that is then no anchor of its own.
     """
-    start, links, of_base = 0, rebuilt.links(), None
+    start, of_base = 0, None
+    links = Frame.taken(recorded.engine, "links", links_frame(rebuilt.files))
     if base is not None:
         start = base.position
         of_base = Anchor(start, bytes(base.manifest["chain"]), CHECKPOINT)
-        first = work.spark.createDataFrame([(start, of_base.digest)], links.schema)
-        links = first.unionByName(links)
+        columns = (("position", LONG), ("payload", BYTES))
+        first = links.beside("first_link", columns, [(start, of_base.digest)])
+        links = links.ask("SELECT * FROM {rows} UNION ALL SELECT * FROM {first}", first=first)
     proof, evidence, open_ends = anchor_findings(
         links,
-        recorded.where(f.col("position") >= start),
+        recorded.where(f"position >= {start}"),
         [one for one in told.anchors if one.position >= start and one != of_base],
         rebuilt.position,
         start=start,
@@ -204,7 +199,7 @@ def tell_of_cut(told: Witnesses, proof: ChainProof, findings: list[Evidence]) ->
     return replace(proof, differs_from=end, differs_to=told.above.lowest)
 
 
-def read_log(work: Work, position: int) -> tuple[Rebuilt, DataFrame]:
+def read_log(work: Work, position: int) -> tuple[Rebuilt, ParquetRows]:
     """Folds and decodes at once: the fold of one queue manager keeps but one core busy."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         folding = pool.submit(_fold, work, position)
@@ -212,7 +207,7 @@ def read_log(work: Work, position: int) -> tuple[Rebuilt, DataFrame]:
         return folding.result(), operations
 
 
-def _read_all(work: Work, position: int) -> tuple[Rebuilt, DataFrame, DataFrame]:
+def _read_all(work: Work, position: int) -> tuple[Rebuilt, ParquetRows, ParquetRows]:
     """The log, and meanwhile what the lanes hold."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         reading = pool.submit(read_log, work, position)
@@ -283,15 +278,11 @@ def _comparable_end(
 def _subject(
     work: Work,
     rebuilt: Rebuilt,
-    operations: DataFrame,
-    recorded: DataFrame,
+    operations: Frame,
+    recorded: Frame,
     live: Checkpoint | None,
     facts: Facts,
 ) -> Subject:
-    answered = None
-    if live is None:
-        highest = recorded.agg(f.max("position")).collect()[0][0]
-        answered = -1 if highest is None else highest
     return Subject(
         queue_manager=work.claim.queue_manager,
         position=rebuilt.position,
@@ -299,7 +290,7 @@ def _subject(
         lanes=work.claim.lanes,
         operations=operations,
         recorded=recorded,
-        expected=rebuilt.told("outcome"),
+        expected=Frame(facts.engine, facts.frame("outcomes")),
         facts=facts,
         root_bytes=rebuilt.root_bytes,
         blocks=rebuilt.block_bytes,
@@ -313,12 +304,33 @@ def _subject(
         chain=rebuilt.chain,
         live=live,
         floors=lane_floors(work, recorded),
-        answered_until=answered,
+        answered_until=answered_until(recorded, live),
     )
 
 
+def answered_until(recorded: Frame, live: Checkpoint | None) -> int | None:
+    """Above which position outcomes may still come; None where the live state says that none will.
+
+    That is the highest that any was recorded of, -1 if there is none.
+    """
+    if live is not None:
+        return None
+    (row,) = recorded.rows("SELECT max(position) AS highest FROM {rows}")
+    return -1 if row["highest"] is None else int(row["highest"])
+
+
+# The lowest position that each lane tells of in its first record.
+FIRST_OF_LANES = """
+SELECT lane, min_by(position, lane_offset) AS position
+FROM (
+    SELECT lane, lane_offset, max(position) AS position FROM {rows} GROUP BY lane, lane_offset
+)
+GROUP BY lane
+"""
+
+
 def lane_floors(
-    work: Work, recorded: DataFrame, lanes_from: Sequence[int] | None = None
+    work: Work, recorded: Frame, lanes_from: Sequence[int] | None = None
 ) -> dict[int, int]:
     """Lanes that have lost their oldest records, and the position up to which that matters.
 
@@ -329,22 +341,15 @@ def lane_floors(
     expired = [at for at, (lane, first) in lanes if lane.start > first]
     if not expired:
         return {}
-    rows = (
-        recorded.groupBy("lane", "lane_offset")
-        .agg(f.max("position").alias("position"))
-        .groupBy("lane")
-        .agg(f.min_by("position", "lane_offset").alias("position"))
-        .collect()
-    )
-    first = {row["lane"]: row["position"] for row in rows}
-    floors = {lane: first.get(lane, 2**62) for lane in expired}
+    told = {row["lane"]: row["position"] for row in recorded.rows(FIRST_OF_LANES)}
+    floors = {lane: told.get(lane, 2**62) for lane in expired}
     return floors | {-1: max(floors.values())}
 
 
 def audit_of_nothing(work: Work, noted: Noted) -> AuditReport:
     """The audit of a log that holds nothing: then nobody may tell of a record on it."""
     with work.stage("reading checkpoints"):
-        told = hear(work, work.outcomes(-1), checkpoints_of(work), noted)
+        told = hear(work, lanes_frame(work, -1), checkpoints_of(work), noted)
     findings = [*told.findings]
     if told.above is not None:
         findings.append(told.above.evidence())

@@ -1,21 +1,20 @@
 """Compares the outcomes that the log calls for with those that are recorded on the lanes.
 
-Outcomes are compared by a hash of their fields inside Spark; only those that differ come to the
-driver, for `classify`. A recorded outcome may repeat, if its repeats are equal. The text that
+Outcomes are compared by a hash of their fields inside the engine; only those that differ come out
+of it, for `classify`. A recorded outcome may repeat, if its repeats are equal. The text that
 explains a refusal to people is compared too: it follows from entry and state alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-from pyspark.sql import functions as f
+from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS
+from ledgermq_spark.log.rows import LONG
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from ledgermq_spark.laws.engines.frame import Frame
 
 
 KEYS_MAX = 500
@@ -26,6 +25,61 @@ UNCOMPARED = ("position", "index", "content_digests", *CHAIN)
 COMPARED = tuple(name for name, _ in OUTCOME_COLUMNS if name not in UNCOMPARED)
 Key = tuple[int, int]
 Row = dict[str, Any]
+# The comparable form: refusals without a known session have no connection, lane or chain.
+COMPARABLE: Final = """
+SELECT *, xxhash64({compared}) AS hash, struct(previous_position, previous_index) AS chain
+FROM (
+    SELECT * EXCEPT (connection, lane),
+        IF(previous_index <> -2, connection, NULL) AS connection,
+        IF(previous_index <> -2, lane % {lanes}, -1) AS lane
+    FROM {{rows}}
+)
+"""
+# One row per (position, index): how often each side has it, and with what.
+BY_KEY: Final = """
+SELECT position, index, count_if(NOT is_told) AS wanted, count_if(is_told) AS found,
+    max(IF(is_told, NULL, lane)) AS due_lane,
+    max(IF(is_told, NULL, hash)) AS due,
+    min(IF(is_told, hash, NULL)) AS low,
+    max(IF(is_told, hash, NULL)) AS high,
+    max(IF(is_told, NULL, chain)) AS due_chain,
+    min(IF(is_told AND is_first, chain, NULL)) AS chain_low,
+    max(IF(is_told AND is_first, chain, NULL)) AS chain_high,
+    max(IF(is_told AND NOT is_first, chain, NULL)) AS chain_inner
+FROM (
+    SELECT position, index, FALSE AS is_told, TRUE AS is_first, lane, hash, chain FROM {rows}
+    UNION ALL
+    SELECT position, index, TRUE, ordinal = 0, lane, hash, chain FROM {found}
+)
+GROUP BY position, index
+"""
+# What each comes to. Inside a chunk a connection that was forgotten and came back follows its own
+# past.
+JUDGED: Final = """
+SELECT position, index, wanted, found, due_chain AS chain,
+    coalesce(IF(chain_low <> due_chain, chain_low, NULL),
+        IF(chain_high <> due_chain, chain_high, NULL), chain_inner) AS chain_found,
+    CASE
+        WHEN found = 0 AND ({expired}) THEN 'expired'
+        WHEN found = 0 AND position > {answered_until} THEN 'unanswered'
+        WHEN found = 0 THEN 'missing'
+        WHEN wanted = 0 THEN 'extra'
+        WHEN low <> due OR high <> due THEN 'differing'
+        WHEN chain_low <> due_chain OR chain_high <> due_chain
+            OR (chain_inner <> due_chain AND due_chain.previous_index <> -1) THEN 'chain'
+        ELSE 'same'
+    END AS status
+FROM {{rows}}
+"""
+COUNTED: Final = """
+SELECT status, count(*) AS keys, sum(wanted) AS wanted, sum(found) AS found FROM {rows}
+GROUP BY status
+"""
+ODD: Final = f"""
+SELECT * FROM {{rows}} WHERE status NOT IN ('same', 'expired', 'unanswered')
+ORDER BY position, index LIMIT {KEYS_MAX}
+"""
+NEAR: Final = "SELECT * FROM {rows} LEFT SEMI JOIN {keys} USING (position, index)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +100,8 @@ class Differences:
 
 
 def differences(
-    expected: DataFrame,
-    recorded: DataFrame,
+    expected: Frame,
+    recorded: Frame,
     lanes: int,
     *,
     floors: dict[int, int] | None = None,
@@ -63,135 +117,51 @@ def differences(
             proves nothing (status `expired`). Lane -1 stands for refusals without a session.
         answered_until: Above this position a missing outcome may still come (`unanswered`).
     """
-    wanted = _normal(expected, lanes).withColumn("side", f.lit(0))
-    found = _normal(recorded, lanes).withColumn("side", f.lit(1))
-    judged = _judged(_by_key(wanted, found), floors or {}, answered_until)
-    return _collect(judged.cache(), wanted, found)
-
-
-def _by_key(wanted: DataFrame, found: DataFrame) -> DataFrame:
-    """One row per (position, index): how often each side has it, and with what."""
-    columns = ["position", "index", "side", "hash", "lane", "chain", "first"]
-    told = f.col("side") == 1
-    chain = f.col("chain")
-    return (
-        wanted.withColumn("first", f.lit(True))
-        .select(*columns)
-        .unionByName(found.withColumn("first", f.col("ordinal") == 0).select(*columns))
-        .groupBy("position", "index")
-        .agg(
-            f.count(f.when(~told, 1)).alias("wanted"),
-            f.count(f.when(told, 1)).alias("found"),
-            f.max(f.when(~told, f.col("hash"))).alias("hash"),
-            f.min(f.when(told, f.col("hash"))).alias("low"),
-            f.max(f.when(told, f.col("hash"))).alias("high"),
-            f.max(f.when(~told, f.col("lane"))).alias("lane"),
-            f.max(f.when(~told, chain)).alias("chain"),
-            f.min(f.when(told & f.col("first"), chain)).alias("chain_low"),
-            f.max(f.when(told & f.col("first"), chain)).alias("chain_high"),
-            f.max(f.when(told & ~f.col("first"), chain)).alias("chain_inner"),
+    comparable = COMPARABLE.format(compared=", ".join(COMPARED), lanes=lanes)
+    wanted, found = expected.ask(comparable), recorded.ask(comparable)
+    expired = [
+        f"due_lane = {lane} AND position <= {position}" for lane, position in (floors or {}).items()
+    ]
+    judged = wanted.ask(BY_KEY, found=found).ask(
+        JUDGED.format(
+            expired=" OR ".join(expired) or "FALSE",
+            answered_until=2**62 if answered_until is None else answered_until,
         )
     )
-
-
-def _judged(by_key: DataFrame, floors: dict[int, int], answered_until: int | None) -> DataFrame:
-    """What each (position, index) comes to: same, or one of the ways to differ."""
-    # Inside a chunk a connection that was forgotten and came back follows its own past.
-    anew = f.col("chain.previous_index") == -1
-    broken = (
-        (f.col("chain_low") != f.col("chain"))
-        | (f.col("chain_high") != f.col("chain"))
-        | ((f.col("chain_inner") != f.col("chain")) & ~anew)
-    )
-    absent = f.col("found") == 0
-    status = (
-        f.when(absent & _expired(floors), "expired")
-        .when(absent & (f.col("position") > _or_end(answered_until)), "unanswered")
-        .when(absent, "missing")
-        .when(f.col("wanted") == 0, "extra")
-        .when((f.col("low") != f.col("hash")) | (f.col("high") != f.col("hash")), "differing")
-        .when(f.coalesce(broken, f.lit(False)), "chain")
-        .otherwise("same")
-    )
-    return by_key.withColumn("status", status).select(
-        "position",
-        "index",
-        "status",
-        "wanted",
-        "found",
-        "chain",
-        f.coalesce(
-            f.when(f.col("chain_low") != f.col("chain"), f.col("chain_low")),
-            f.when(f.col("chain_high") != f.col("chain"), f.col("chain_high")),
-            f.col("chain_inner"),
-        ).alias("chain_found"),
-    )
-
-
-def _expired(floors: dict[int, int]) -> Column:
-    gone = f.lit(False)
-    for lane, position in floors.items():
-        gone = gone | ((f.col("lane") == lane) & (f.col("position") <= position))
-    return gone
-
-
-def _or_end(position: int | None) -> Column:
-    return f.lit(2**62 if position is None else position)
-
-
-def _normal(frame: DataFrame, lanes: int) -> DataFrame:
-    """The comparable form: refusals without a known session have no connection, lane or chain."""
-    chained = f.col("previous_index") != -2
-    return (
-        frame.withColumn("connection", f.when(chained, f.col("connection")))
-        .withColumn("lane", f.when(chained, f.col("lane") % lanes).otherwise(-1))
-        .withColumn("hash", f.xxhash64(*COMPARED))
-        .withColumn("chain", f.struct(*CHAIN))
-    )
-
-
-def _collect(judged: DataFrame, wanted: DataFrame, found: DataFrame) -> Differences:
-    counts = judged.groupBy("status").agg(
-        f.count("*").alias("keys"), f.sum("wanted").alias("wanted"), f.sum("found").alias("found")
-    )
-    totals = {row["status"]: row for row in counts.collect()}
+    totals = {row["status"]: row for row in judged.rows(COUNTED)}
     result = Differences(
         compared=sum(row["wanted"] for row in totals.values()),
         recorded=sum(row["found"] for row in totals.values()),
         totals={name: row["keys"] for name, row in totals.items()},
     )
-    odd = (
-        judged.where("status NOT IN ('same', 'expired', 'unanswered')")
-        .orderBy("position", "index")
-        .limit(KEYS_MAX)
-    )
-    keys = odd.collect() if set(totals) - UNPROVEN - {"same"} else []
-    judged.unpersist()
-    if not keys:
-        return result
-    places = [(row["position"], row["index"]) for row in keys]
-    frame = judged.sparkSession.createDataFrame(places, "position long, index long")
-    near = f.broadcast(frame)
-    calls = {_key(row): row for row in _rows(wanted.join(near, ["position", "index"]))}
-    told: dict[Key, list[Row]] = {}
-    for row in _rows(found.join(near, ["position", "index"])):
-        told.setdefault(_key(row), []).append(row)
-    for odd_one in keys:
-        key = (odd_one["position"], odd_one["index"])
-        if odd_one["status"] == "missing":
-            result.missing[key] = calls[key]
-        elif odd_one["status"] == "extra":
-            result.extra[key] = told[key][0]
-        elif odd_one["status"] == "differing":
-            result.differing[key] = (calls[key], told[key])
-        else:
-            result.chains[key] = (tuple(odd_one["chain"]), tuple(odd_one["chain_found"]))
+    if set(totals) - UNPROVEN - {"same"}:
+        _collect(result, judged.rows(ODD), wanted, found)
     return result
 
 
-def _rows(frame: DataFrame) -> list[Row]:
-    return [row.asDict() for row in frame.collect()]
+def _collect(result: Differences, odd: list[Row], wanted: Frame, found: Frame) -> None:
+    """Adds the outcomes that differ, as far as they are told."""
+    columns = (("position", LONG), ("index", LONG))
+    keys = wanted.beside("keys", columns, [_key(row) for row in odd])
+    calls = {_key(row): row for row in wanted.rows(NEAR, keys=keys)}
+    told: dict[Key, list[Row]] = {}
+    for row in found.rows(NEAR, keys=keys):
+        told.setdefault(_key(row), []).append(row)
+    for row in odd:
+        key = _key(row)
+        if row["status"] == "missing":
+            result.missing[key] = calls[key]
+        elif row["status"] == "extra":
+            result.extra[key] = told[key][0]
+        elif row["status"] == "differing":
+            result.differing[key] = (calls[key], told[key])
+        else:
+            result.chains[key] = (_chain(row["chain"]), _chain(row["chain_found"]))
 
 
 def _key(row: Row) -> Key:
     return (row["position"], row["index"])
+
+
+def _chain(row: Row) -> Key:
+    return (row["previous_position"], row["previous_index"])

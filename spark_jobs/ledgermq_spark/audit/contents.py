@@ -5,52 +5,40 @@ The fold keeps no contents: what a worker delivered is held against the Put itse
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as f
+from typing import TYPE_CHECKING, Final
 
 from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal, shown
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from ledgermq_spark.laws.engines.frame import Frame
 
 EVIDENCE_MAX = 200
-PLACE = ("put_position", "put_index")
+# Deliveries that were told again are one.
+ALTERED: Final = f"""
+WITH
+puts AS (
+    SELECT position AS put_position, put_index, put_digest
+    FROM (SELECT * FROM {{operations}} WHERE kind = 'Put')
+        LATERAL VIEW posexplode(content_digests) AS put_index, put_digest
+),
+told AS (
+    SELECT position, index, session, destination, put_positions[at] AS put_position,
+        put_indexes[at] AS put_index, message_ids[at] AS message_id, digest
+    FROM (SELECT * FROM {{rows}} WHERE kind = 'Delivered')
+        LATERAL VIEW posexplode(content_digests) AS at, digest
+)
+SELECT position, index, put_position, put_index, any_value(session) AS session,
+    any_value(destination) AS destination, any_value(message_id) AS message_id,
+    any_value(put_digest) AS put_digest, min(digest) AS digest
+FROM told JOIN puts USING (put_position, put_index)
+WHERE digest <> put_digest
+GROUP BY position, index, put_position, put_index
+ORDER BY position, index, put_position, put_index LIMIT {EVIDENCE_MAX}
+"""
 
 
-def altered_contents(operations: DataFrame, recorded: DataFrame) -> list[Evidence]:
+def altered_contents(operations: Frame, recorded: Frame) -> list[Evidence]:
     """Deliveries on the lanes whose content or header is not that of the Put that they name."""
-    puts = operations.where("kind = 'Put'").select(
-        f.col("position").alias("put_position"),
-        f.posexplode("content_digests").alias("put_index", "put_digest"),
-    )
-    told = recorded.where("kind = 'Delivered'").select(
-        "position",
-        "index",
-        "session",
-        "destination",
-        f.explode(
-            f.arrays_zip("put_positions", "put_indexes", "content_digests", "message_ids")
-        ).alias("one"),
-    )
-    told = told.select(
-        "position",
-        "index",
-        "session",
-        "destination",
-        f.col("one.put_positions").alias("put_position"),
-        f.col("one.put_indexes").alias("put_index"),
-        f.col("one.content_digests").alias("digest"),
-        f.col("one.message_ids").alias("message_id"),
-    )
-    rows = (
-        told.join(puts, list(PLACE), how="inner")
-        .where("digest <> put_digest")
-        .dropDuplicates(["position", "index", *PLACE])
-        .orderBy("position", "index", *PLACE)
-        .limit(EVIDENCE_MAX)
-        .collect()
-    )
     return [
         Evidence(
             kind="altered outcome",
@@ -65,5 +53,5 @@ def altered_contents(operations: DataFrame, recorded: DataFrame) -> list[Evidenc
             expected=shown(row["put_digest"]),
             found=shown(row["digest"]),
         )
-        for row in rows
+        for row in recorded.rows(ALTERED, operations=operations)
     ]

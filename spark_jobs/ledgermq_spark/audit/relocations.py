@@ -2,85 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as f
+from typing import TYPE_CHECKING, Final
 
 from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from ledgermq_spark.laws.engines.frame import Frame
 
 
 EVIDENCE_MAX = 200
-TOLD = (
-    "put_positions array<long>, put_indexes array<long>, places array<array<array<long>>>, "
-    "headers_max long"
-)
 FIELDS = ("message_id", "priority", "persistent", "size_bytes", "content_digest", "header")
+# Messages as entries have them, by their index there.
+MESSAGES: Final = """
+message_ids[at] AS message_id, priorities[at] AS priority, persistent[at] AS persistent,
+sizes_bytes[at] + headers_bytes[at] AS size_bytes, content_digests[at] AS content_digest,
+get(headers, at) AS header
+"""
+# Copies of Relocates that count, and what was put, as far as that is on the log.
+ALTERED: Final = f"""
+WITH
+entries AS (
+    SELECT *, from_json(settings,
+        'put_positions ARRAY<BIGINT>, put_indexes ARRAY<BIGINT>') AS told
+    FROM {{rows}} LEFT SEMI JOIN {{counting}} USING (position)
+    WHERE kind = 'Relocate'
+),
+copies AS (
+    SELECT position, at, put_position, told.put_indexes[at] AS put_index, {MESSAGES}
+    FROM entries LATERAL VIEW posexplode(told.put_positions) AS at, put_position
+),
+wanted AS (SELECT DISTINCT put_position AS position FROM copies),
+puts AS (
+    SELECT position AS put_position, at AS put_index, {MESSAGES}
+    FROM (SELECT * FROM {{rows}} LEFT SEMI JOIN wanted USING (position) WHERE kind = 'Put')
+        LATERAL VIEW posexplode(message_ids) AS at, id
+)
+SELECT copy.position, copy.at, put_position, original.message_id AS put_message_id,
+    {", ".join(f"copy.{name} <=> original.{name} AS same_{name}" for name in FIELDS)}
+FROM copies AS copy JOIN puts AS original USING (put_position, put_index)
+WHERE NOT ({" AND ".join(f"copy.{name} <=> original.{name}" for name in FIELDS)})
+ORDER BY copy.position, copy.at LIMIT {EVIDENCE_MAX}
+"""
 
 
-def _entries(operations: DataFrame) -> DataFrame:
-    told = f.from_json("settings", TOLD).alias("told")
-    return operations.where("kind = 'Relocate'").select("*", told)
-
-
-def _each(frame: DataFrame, *more: str) -> DataFrame:
-    """A row for each message that stands in entries, with its index there."""
-    fields = ("message_ids", "priorities", "persistent", "sizes_bytes", "headers_bytes")
-    every = f.arrays_zip(*fields, "content_digests", *(f.col(one) for one in more))
-    each = frame.select(
-        "position",
-        f.posexplode(every).alias("at", "one"),
-        f.expr("get(headers, at)").alias("header"),
-    )
-    return each.select(
-        "position",
-        f.col("at").cast("long").alias("at"),
-        f.col("one.message_ids").alias("message_id"),
-        f.col("one.priorities").alias("priority"),
-        f.col("one.persistent").alias("persistent"),
-        f.expr("one.sizes_bytes + one.headers_bytes").alias("size_bytes"),
-        f.col("one.content_digests").alias("content_digest"),
-        "header",
-        *(f.col(f"one.{name.rpartition('.')[2]}") for name in more),
-    )
-
-
-def _copies(operations: DataFrame) -> DataFrame:
-    return (
-        _each(_entries(operations), "told.put_positions", "told.put_indexes", "told.places")
-        .withColumnRenamed("put_positions", "put_position")
-        .withColumnRenamed("put_indexes", "put_index")
-    )
-
-
-def altered_copies(operations: DataFrame, outcomes: DataFrame) -> list[Evidence]:
+def altered_copies(operations: Frame, outcomes: Frame) -> list[Evidence]:
     """Copies that are not what was put, as far as that is on the log; of Relocates that count.
 
     `outcomes` are those that follow from the operations.
     """
-    if operations.where("kind = 'Relocate'").isEmpty():
+    if not operations.rows("SELECT position FROM {rows} WHERE kind = 'Relocate' LIMIT 1"):
         return []
-    counting = outcomes.where("kind = 'Administered'").select("position")
-    copies = _copies(operations).join(counting, "position", how="left_semi")
-    wanted = copies.select(f.col("put_position").alias("position")).distinct()
-    puts = _each(
-        operations.where("kind = 'Put'").join(f.broadcast(wanted), "position", how="left_semi")
-    )
-    puts = puts.select(
-        f.col("position").alias("put_position"),
-        f.col("at").alias("put_index"),
-        *(f.col(name).alias(f"put_{name}") for name in FIELDS),
-    )
-    differs = " OR ".join(f"NOT ({name} <=> put_{name})" for name in FIELDS)
-    rows = (
-        copies.join(puts, ["put_position", "put_index"], how="inner")
-        .where(differs)
-        .orderBy("position", "at")
-        .limit(EVIDENCE_MAX)
-        .collect()
-    )
+    counting = outcomes.where("kind = 'Administered'")
     return [
         Evidence(
             kind="altered copy",
@@ -89,7 +61,7 @@ def altered_copies(operations: DataFrame, outcomes: DataFrame) -> list[Evidence]
             message_id=hexadecimal(row["put_message_id"]),
             position=row["position"],
             index=row["at"],
-            field=next(one for one in FIELDS if row[one] != row[f"put_{one}"]),
+            field=next(one for one in FIELDS if not row[f"same_{one}"]),
         )
-        for row in rows
+        for row in operations.rows(ALTERED, counting=counting)
     ]

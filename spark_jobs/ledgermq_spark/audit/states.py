@@ -6,14 +6,11 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as f
-
 from ledgermq.wire.framing.codec import decode_record
 from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal, shown
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from ledgermq_spark.laws.engines.engine import Given
     from ledgermq_spark.laws.facts import Facts
     from ledgermq_spark.rebuild.checkpoints import Checkpoint
 
@@ -55,8 +52,17 @@ WHERE sequence >= 0 AND kind <> 'topic'
 GROUP BY store, sequence
 HAVING max_by(after, (position, step)) <> 'gone'
 """
+# All backouts count: -1.
+STOOD = """
+SELECT queue_created, sequence, queue,
+    named_struct('put_position', put_position, 'put_index', put_index, 'message_id', message_id,
+        'priority', priority, 'persistent', persistent, 'enqueued_at', enqueued_at,
+        'backout_count', backout_count,
+        'uncounted_backout_count', greatest(uncounted_backout_count, 0)) AS rebuilt
+FROM {rebuilt_messages}
+"""
 DIFFERENT = """
-SELECT * FROM {by_moves} FULL JOIN {rebuilt_messages} USING (queue_created, sequence)
+SELECT * FROM {by_moves} FULL JOIN {stood} USING (queue_created, sequence)
 WHERE NOT (moves <=> rebuilt)
 ORDER BY queue_created, sequence LIMIT {most}
 """
@@ -168,20 +174,16 @@ def _stored(blocks: Iterable[bytes]) -> dict[tuple[str, int, int], dict[str, Any
     return found
 
 
-def compare_messages(facts: Facts, rebuilt: DataFrame, position: int) -> list[Evidence]:
+def compare_messages(facts: Facts, rebuilt: Given, position: int) -> list[Evidence]:
     """Compare where the moves leave messages with the rebuilt ones, field by field.
 
     `rebuilt` has the columns queue, queue_created, sequence and those of a stored message; of a
     topic message, a row for each subscription that has it, with the creation of that.
     """
     comparison = _Comparison("moves", position)
-    keys = ["queue_created", "sequence"]
-    # All backouts count: -1.
-    uncounted = f.greatest("uncounted_backout_count", f.lit(0).cast("long"))
-    stood = rebuilt.withColumn("uncounted_backout_count", uncounted)
-    stood = stood.select(*keys, "queue", f.struct(*MESSAGE_FIELDS).alias("rebuilt"))
-    given = facts.engine.taken({"rebuilt_messages": stood})
-    rows = facts.rows(DIFFERENT, by_moves=facts.query(LEFT), most=EVIDENCE_MAX, **given)
+    given = facts.engine.taken({"rebuilt_messages": rebuilt})
+    stood = facts.query(STOOD, **given)
+    rows = facts.rows(DIFFERENT, by_moves=facts.query(LEFT), stood=stood, most=EVIDENCE_MAX)
     told: list[Evidence] = []
     for row in rows:
         known = row["moves"] or row["rebuilt"]

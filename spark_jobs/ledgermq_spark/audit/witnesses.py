@@ -9,20 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as f
-
 from ledgermq_spark.audit.above import Above, recorded_above
 from ledgermq_spark.audit.anchors import CHECKPOINT, Anchor
 from ledgermq_spark.audit.audit import unreadable_chunks
+from ledgermq_spark.audit.headers import check_outcome_records
 from ledgermq_spark.log.other_partitions import records_elsewhere
 from ledgermq_spark.log.positions import partition_ranges
-from ledgermq_spark.log.record_headers import check_outcome_records
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from ledgermq_spark.audit.findings.evidence import Evidence
     from ledgermq_spark.jobs.work import Work
+    from ledgermq_spark.laws.engines.frame import Frame
     from ledgermq_spark.rebuild.checkpoints import Checkpoints
 
 
@@ -43,14 +40,14 @@ class Witnesses:
     `of_headers` the headers on the lanes.
     """
 
-    outcomes: DataFrame
+    outcomes: Frame
     anchors: list[Anchor]
     above: Above | None
     findings: list[Evidence] = field(default_factory=list)
     of_headers: list[Evidence] = field(default_factory=list)
 
 
-def hear(work: Work, lanes: DataFrame, checkpoints: Checkpoints, noted: Noted) -> Witnesses:
+def hear(work: Work, lanes: Frame, checkpoints: Checkpoints, noted: Noted) -> Witnesses:
     """Looks at the lanes as they were read, at checkpoints and at what was noted elsewhere."""
     end = now = work.log.end
     if max(checkpoints.manifests, default=-1) >= end:
@@ -63,7 +60,7 @@ def hear(work: Work, lanes: DataFrame, checkpoints: Checkpoints, noted: Noted) -
     ]
     anchors.extend(noted.anchors)
     return Witnesses(
-        outcomes=lanes.where(f.col("position") >= 0),
+        outcomes=lanes.where("position >= 0"),
         anchors=[one for one in anchors if one.position < end],
         above=recorded_above(lanes, end, anchors, noted.live_position),
         findings=[

@@ -14,24 +14,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as f
-
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.audit.above import recorded_above
 from ledgermq_spark.audit.anchors import ChainProof
-from ledgermq_spark.audit.auditing import lane_floors, prove_chain
+from ledgermq_spark.audit.auditing import lane_floors, lanes_frame, prove_chain
 from ledgermq_spark.audit.compare import Differences, differences
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.witnesses import Witnesses
 from ledgermq_spark.jobs.work import STEPS, Work, begin
-from ledgermq_spark.log.skipped import recorded_of
+from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.log.skipped import answered_before
 from ledgermq_spark.rebuild.checkpoints import Checkpoint
+from ledgermq_spark.rebuild.frames import outcomes_frame
 from ledgermq_spark.rebuild.rebuild import Progress, fold_log
 from ledgermq_spark.rebuild.rebuilt import Digests, Rebuilt
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 LOOK = "see what `ledgermq audit` says"
 
@@ -96,9 +96,10 @@ def proven_rebuild(
         raise FoldStoppedError(why_stopped(queue_manager, rebuilt.stopped))
     digests = dict(rebuilt.digests)
     with work.stage("hearing the lanes", 2):
-        lanes = work.outcomes(position)
-        recorded = recorded_of(lanes.where(f.col("position") >= 0), rebuilt.skipped)
-        recorded = recorded.where(f.col("position") <= position)
+        lanes = lanes_frame(work, position)
+        recorded = lanes.where(
+            f"position BETWEEN 0 AND {position} AND NOT ({answered_before(rebuilt.skipped)})"
+        )
         proof, notes = _prove(work, rebuilt, lanes, recorded, base)
     with work.stage("comparing outcomes", 3):
         found = _compare(work, rebuilt, recorded, base)
@@ -155,8 +156,8 @@ def _as_base(rebuilt: Rebuilt) -> Checkpoint:
 def _prove(
     work: Work,
     rebuilt: Rebuilt,
-    lanes: DataFrame,
-    recorded: DataFrame,
+    lanes: Frame,
+    recorded: Frame,
     base: Checkpoint | None,
 ) -> tuple[ChainProof, list[str]]:
     """Holds the chain against the lanes; RebuildUnprovenError if the log is not what they saw."""
@@ -178,13 +179,11 @@ def _prove(
     return proof, [one.summary for one in evidence]
 
 
-def _compare(
-    work: Work, rebuilt: Rebuilt, recorded: DataFrame, base: Checkpoint | None
-) -> Differences:
+def _compare(work: Work, rebuilt: Rebuilt, recorded: Frame, base: Checkpoint | None) -> Differences:
     start = -1 if base is None else base.position
     return differences(
-        rebuilt.told("outcome"),
-        recorded.where(f.col("position") > start),
+        Frame.taken(recorded.engine, "expected", outcomes_frame(rebuilt.files)),
+        recorded.where(f"position > {start}"),
         work.claim.lanes,
         floors=lane_floors(work, recorded),
     )

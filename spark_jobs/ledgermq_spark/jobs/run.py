@@ -22,6 +22,7 @@ from ledgermq_spark.audit.witnesses import Noted
 from ledgermq_spark.jobs.work import STEPS, Work, begin
 from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
+from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.positions import (
     PositionOutOfRangeError,
@@ -76,7 +77,10 @@ def run_tables(
         rebuilt, operations = read_log(work, position)
     if rebuilt.stopped is not None:
         raise FoldStoppedError(why_stopped(queue_manager, rebuilt.stopped))
-    facts = facts_of(work, rebuilt, operations, choice)
+    if rebuilt.skipped:
+        operations = work.operations(position, skipped=rebuilt.skipped)
+    engine = work.engine(rebuilt.files, choice)
+    facts = facts_of(rebuilt, Frame.taken(engine, "operations_read", operations))
     with work.stage("making the tables", 3):
         if output is not None:
             write_tables(facts, output)

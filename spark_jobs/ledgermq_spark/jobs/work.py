@@ -9,10 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as f
-
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
+from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
 from ledgermq_spark.log.positions import PartitionRange, locate, partition_ranges
 from ledgermq_spark.log.read_log import read_operations, read_outcomes
 from ledgermq_spark.log.scratch import directory_until_exit
@@ -23,11 +22,15 @@ from ledgermq_spark.log.session import (
     partitions,
     spark_session,
 )
-from ledgermq_spark.log.store import Store
+from ledgermq_spark.log.store import ALL, ParquetRows, Store
+from ledgermq_spark.rebuild.frames import ROWS_IN_MEMORY_MAX
 from ledgermq_spark.rebuild.rebuild import Progress
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+    from ledgermq_spark.laws.engines.engine import Engine
+    from ledgermq_spark.log.skipped import Skipped
 
 
 STEPS = 5
@@ -75,29 +78,38 @@ class Work:
             for name, number in partitions(cores if is_long else BRIEF_PARTITIONS).items():
                 conf.set(name, number)
 
-    def operations(self, position: int, first: int = 0) -> DataFrame:
+    def operations(
+        self, position: int, first: int = 0, skipped: Sequence[Skipped] = ()
+    ) -> ParquetRows:
         """The decoded operations of some positions, as far as they are there, kept on disk."""
         wanted = replace(self.log, start=max(first, self.log.start), end=position + 1)
+        place = self.store.path / ("operations-skipped" if skipped else "operations")
         name = self.claim.queue_manager
-        frame = read_operations(self.spark, self.bootstrap, wanted, name)
-        return self.store.keep("operations", frame)
+        return read_operations(self.spark, self.bootstrap, wanted, name, place, skipped)
 
-    def outcomes(self, position: int, lanes_from: Sequence[int] | None = None) -> DataFrame:
+    def outcomes(self, position: int, lanes_from: Sequence[int] | None = None) -> ParquetRows:
         """The decoded outcomes of all lanes, from some offset of each on, kept on disk.
 
         None between a position in mid-log and the end of the log.
         """
-        name = self.claim.queue_manager
+        name, place = self.claim.queue_manager, self.store.path / "outcomes"
         firsts = lanes_from or [one.start for one in self.lanes]
         lanes = [
             replace(one, start=max(first, one.start))
             for one, first in zip(self.lanes, firsts, strict=True)
         ]
-        frame = read_outcomes(self.spark, self.bootstrap, lanes, name)
-        if position < self.log.end - 1:
-            at = f.col("position")
-            frame = frame.where((at <= position) | (at >= self.log.end))
-        return self.store.keep("outcomes", frame)
+        rows = read_outcomes(self.spark, self.bootstrap, lanes, name, place)
+        if position >= self.log.end - 1:
+            return rows
+        return replace(
+            rows, query=f"{ALL} WHERE position <= {position} OR position >= {self.log.end}"
+        )
+
+    def engine(self, files: Sequence[str], choice: Choice = quickest_engine) -> Engine:
+        """What answers questions about the rows of some files, and tunes Spark for as many."""
+        is_long = ParquetRows(paths=files).rows_in_files() > ROWS_IN_MEMORY_MAX
+        self.tune(is_long)
+        return choice(self.spark, self.store, is_long=is_long)
 
 
 def begin(

@@ -8,7 +8,7 @@ gone is an error and not a shorter table.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -41,16 +41,21 @@ from ledgermq_spark.log.rows import (
     TEXT,
     arrow_batch,
     operation_row,
-    spark_schema,
 )
 from ledgermq_spark.log.session import SparkUnavailableError
+from ledgermq_spark.log.skipped import SKIPPED, entries_in, holes_in
 from ledgermq_spark.log.spark_options import spark_options
+from ledgermq_spark.log.store import ParquetRows, write_made, write_rows
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from ledgermq_spark.log.positions import PartitionRange
+    from ledgermq_spark.log.rows import Columns
+    from ledgermq_spark.log.skipped import Skipped
 
 
 LOG_APPEND_TIME = 1
@@ -65,6 +70,7 @@ READ_COLUMNS = (
     ("header_lane", TEXT),
     ("denials", TEXT),
 )
+NO_HEADERS = (None, None, None, None)
 # Where on the lanes a recorded outcome stands, beside what it says; the last of a record has what
 # its headers say against it.
 RECORDED_COLUMNS = (
@@ -177,23 +183,44 @@ def read_operations(
     bootstrap: str,
     log: PartitionRange,
     queue_manager: str,
-) -> DataFrame:
-    """Read a queue manager's operations as rows of `READ_COLUMNS`, one per record."""
+    directory: Path,
+    skipped: Sequence[Skipped] = (),
+) -> ParquetRows:
+    """Read a queue manager's operations as rows of `READ_COLUMNS`, one per position."""
     raw = read_raw(spark, bootstrap, [log], in_order=False, headers=True)
-    chosen = raw.select("offset", "append_time_ms", "timestamp_type", "key", "value", "headers")
-    decode = partial(decode_operations, queue_manager=queue_manager)
-    return chosen.mapInArrow(decode, spark_schema(READ_COLUMNS))
+    write_operations(raw, queue_manager, directory, READ_COLUMNS, skipped)
+    return ParquetRows(paths=[str(directory)], columns=READ_COLUMNS)
+
+
+def write_operations(
+    records: DataFrame,
+    queue_manager: str,
+    directory: Path,
+    columns: Columns,
+    skipped: Sequence[Skipped] = (),
+) -> None:
+    """Write the operations in records as rows of some of `READ_COLUMNS`.
+
+    What the fold passed over stands there as such, also where there is no record.
+    """
+    chosen = records.select("offset", "append_time_ms", "timestamp_type", "key", "value", "headers")
+    passed = entries_in(skipped)
+    decode = partial(decode_operations, queue_manager=queue_manager, passed=passed)
+    write_made(chosen, decode, columns, directory)
+    holes = [(*operation_row(SKIPPED, at, 0, False), *NO_HEADERS) for at in holes_in(skipped)]
+    if holes:
+        write_rows(directory / "holes.parquet", columns, [arrow_batch(READ_COLUMNS, holes)])
 
 
 def decode_operations(
-    batches: Iterable[pa.RecordBatch], queue_manager: str
+    batches: Iterable[pa.RecordBatch], queue_manager: str, passed: frozenset[int] = frozenset()
 ) -> Iterator[pa.RecordBatch]:
-    """Raw records as rows of `READ_COLUMNS`."""
+    """Raw records as rows of `READ_COLUMNS`; `passed` are positions that the fold passed over."""
     for batch in batches:
         rows = []
         columns = [column.to_pylist() for column in batch.columns]
         for offset, time_ms, kind, key, value, headers in zip(*columns, strict=True):
-            operation = as_operation(value, kind)
+            operation = SKIPPED if offset in passed else as_operation(value, kind)
             rows.append(
                 (
                     *operation_row(operation, offset, time_ms * 1000, kind == LOG_APPEND_TIME),
@@ -209,7 +236,8 @@ def read_outcomes(
     bootstrap: str,
     lanes: list[PartitionRange],
     queue_manager: str,
-) -> DataFrame:
+    directory: Path,
+) -> ParquetRows:
     """Read the outcomes on a queue manager's lanes as rows of `RECORDED_COLUMNS`.
 
     Chunks are taken apart. An answer to a question is one row of kind `Answer`, position -1, whose
@@ -221,7 +249,8 @@ def read_outcomes(
     lane = (f.col("partition") - lane_zero).alias("lane")
     chosen = raw.select(lane, "partition", "offset", "key", "value", "headers")
     decode = partial(decode_outcomes, queue_manager=queue_manager)
-    return chosen.mapInArrow(decode, spark_schema(RECORDED_COLUMNS))
+    write_made(chosen, decode, RECORDED_COLUMNS, directory)
+    return ParquetRows(paths=[str(directory)], columns=RECORDED_COLUMNS)
 
 
 def decode_outcomes(

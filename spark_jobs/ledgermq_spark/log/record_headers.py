@@ -10,34 +10,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-from pyspark.sql import functions as f
+from typing import Any, TypeAlias
 
 from ledgermq.protocol.operations import Open, Operation, SessionOperation, Unreadable
 from ledgermq.wire.framing.codec import full_name_of
 from ledgermq.wire.framing.headers import chunk_headers, operation_headers, with_identity
-from ledgermq_spark.audit.findings.evidence import Evidence
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 
 # A record's headers, as Spark reads them: each with `key` and `value`.
 Headers: TypeAlias = Iterable[Mapping[str, Any]] | None
 # Name, what the value says, what the header says.
 Denial: TypeAlias = tuple[str, str, str]
-EVIDENCE_MAX = 200
 KEY = "key"
 CHAIN = "chain"
 OF_ALL = ("content-type", "ce_specversion", "ce_type")
 SOURCE, CONNECTION, LANE = "ce_source", "ledgermq-connection", "ledgermq-lane"
-# Headers of a session's operation, what they say, and what its Open says.
-OF_SESSION = (
-    (SOURCE, "header_source", "connection"),
-    (CONNECTION, "header_connection", "connection"),
-    (LANE, "header_lane", "lane"),
-)
 
 
 def _given(headers: Headers) -> list[tuple[str, bytes]]:
@@ -61,7 +47,7 @@ def denials_of_operation(
 ) -> str | None:
     """What key and headers say that the operation does not; None: nothing.
 
-    Of operations of a session, connection and lane stand in its Open: `check_operation_headers`.
+    Of operations of a session, connection and lane stand in its Open: `audit.headers`.
     """
     if isinstance(operation, Unreadable):
         return None
@@ -133,82 +119,3 @@ def _denials(
 
 def _text(value: bytes) -> str:
     return bytes(value).decode("utf-8", "backslashreplace")
-
-
-def check_operation_headers(operations: DataFrame) -> list[Evidence]:
-    """Operations whose key or headers deny their value, or what their session's Open says."""
-    opens = operations.where("kind = 'Open'").select(
-        f.col("position").alias("session"),
-        f.lower(f.hex("connection")).alias("connection"),
-        f.col("lane").cast("string").alias("lane"),
-    )
-    headers = [f.col("header_connection"), f.col("header_source"), f.col("header_lane")]
-    foreign = (
-        operations.select("position", "session", *headers)
-        .join(opens, "session", how="inner")
-        .where(
-            (headers[0] != f.col("connection"))
-            | (headers[1] != f.col("connection"))
-            | (headers[2] != f.col("lane"))
-        )
-        .orderBy("position")
-        .limit(EVIDENCE_MAX)
-    )
-    own = operations.where("denials IS NOT NULL").select("position", "denials")
-    found: dict[int, list[Denial]] = {}
-    for row in own.orderBy("position").limit(EVIDENCE_MAX).collect():
-        found[row["position"]] = json.loads(row["denials"])
-    for row in foreign.collect():
-        pairs = found.setdefault(row["position"], [])
-        for name, column, due in OF_SESSION:
-            differs = row[column] is not None and row[column] != row[due]
-            if differs and name not in [one[0] for one in pairs]:
-                pairs.append((name, row[due], row[column]))
-    return [
-        _evidence(
-            "altered operations",
-            f"headers or key of the record at position {position} say something else than its "
-            "operation",
-            position,
-            pairs,
-        )
-        for position, pairs in sorted(found.items())
-    ]
-
-
-def check_outcome_records(recorded: DataFrame) -> list[Evidence]:
-    """Records of the lanes whose headers deny what they hold; chunks without their digest chain."""
-    rows = (
-        recorded.where("denials IS NOT NULL")
-        .select("position", "lane_partition", "lane_offset", "denials")
-        .orderBy("position", "lane_partition", "lane_offset")
-        .limit(EVIDENCE_MAX)
-        .collect()
-    )
-    found = []
-    for row in rows:
-        place = f"record {row['lane_offset']} of outcomes partition {row['lane_partition']}"
-        pairs = json.loads(row["denials"])
-        kind, position = "altered outcome", row["position"]
-        of_chain = [pair for pair in pairs if pair[0] == CHAIN]
-        if of_chain:
-            why = f"{place} lacks the digest chain, which its worker owes"
-            found.append(_evidence(kind, why, position, of_chain))
-        of_headers = [pair for pair in pairs if pair[0] != CHAIN]
-        if of_headers:
-            why = f"headers of {place} say something else than its outcomes"
-            found.append(_evidence(kind, why, position, of_headers))
-    return found
-
-
-def _evidence(kind: str, summary: str, position: int, pairs: Iterable[Denial]) -> Evidence:
-    names, expected, found = zip(*pairs, strict=True)
-    return Evidence(
-        kind=kind,
-        source=CHAIN if names == (CHAIN,) else "headers",
-        summary=summary,
-        position=position,
-        field=", ".join(names),
-        expected=", ".join(expected),
-        found=", ".join(one or "nothing" for one in found),
-    )

@@ -116,6 +116,11 @@ def spark_schema(columns: Columns) -> t.StructType:
     return t.StructType([t.StructField(name, kind) for name, kind in columns])
 
 
+def arrow_schema(columns: Columns) -> pa.Schema:
+    """The Arrow schema of a table of rows."""
+    return pa.schema([(name, arrow_type(kind)) for name, kind in columns])
+
+
 def arrow_batch(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> pa.RecordBatch:
     """Turn rows, tuples in the order of the columns, into one Arrow batch."""
     return pa.RecordBatch.from_arrays(_arrays(columns, rows), names=[name for name, _ in columns])

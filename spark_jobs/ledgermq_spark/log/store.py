@@ -2,18 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
+from urllib.parse import unquote
+from uuid import uuid4
 
 from pyspark.sql import Observation
 from pyspark.sql.functions import col, count
 
-from ledgermq_spark.log.rows import Columns, spark_schema
+from ledgermq_spark.log.rows import LONG, TEXT, Columns, arrow_batch, arrow_schema, spark_schema
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+# What a task makes of the rows that it reads.
+Make: TypeAlias = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+FILE_COLUMNS: Final[Columns] = (("name", TEXT), ("rows", LONG))
+ROW_GROUP_ROWS: Final = 100_000
+ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
+ALL: Final = "SELECT * EXCEPT (file) FROM {rows}"
+
+
+def write_made(frame: DataFrame, make: Make, columns: Columns, directory: Path) -> int:
+    """Writes what tasks make of a frame as Parquet, in place of what is there; returns how many
+    rows that is.
+
+    Tasks write their files themselves: rows that Python made would else go through Java one by one,
+    which takes longer than to fold them. A task that Spark began twice leaves one file: those that
+    count get their names at the end. Spark's workers must see the directory, too.
+    """
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+
+    def written(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        name = f".{uuid4().hex}"
+        rows = write_rows(directory / name, columns, make(batches))
+        yield arrow_batch(FILE_COLUMNS, [(name, rows)])
+
+    told = frame.mapInArrow(written, spark_schema(FILE_COLUMNS)).collect()
+    files: list[tuple[str, int]] = [(row["name"], row["rows"]) for row in told]
+    rows_in_all = sum(rows for _, rows in files)
+    if not rows_in_all:
+        # Readers want the columns also where there is nothing else.
+        write_rows(directory / "part-00000.parquet", columns, [])
+    for number, (name, rows) in enumerate(files):
+        if rows:
+            (directory / name).replace(directory / f"part-{number:05}.parquet")
+    for left in directory.glob(".*"):
+        left.unlink()
+    return rows_in_all
+
+
+def write_rows(path: Path, columns: Columns, batches: Iterable[pa.RecordBatch]) -> int:
+    """Writes a Parquet file of some columns that batches have; returns how many rows it has."""
+    from pyarrow import Table
+    from pyarrow.parquet import ParquetWriter
+
+    schema, rows = arrow_schema(columns), 0
+    with ParquetWriter(path, schema) as writer:
+        for group in _row_groups(batches):
+            writer.write_table(Table.from_batches(group).select(schema.names))
+            rows += sum(batch.num_rows for batch in group)
+    return rows
+
+
+def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """As many batches at a time as are read together."""
+    group: list[pa.RecordBatch] = []
+    rows = size_bytes = 0
+    for batch in batches:
+        group.append(batch)
+        rows += batch.num_rows
+        size_bytes += batch.nbytes
+        if rows >= ROW_GROUP_ROWS or size_bytes >= ROW_GROUP_BYTES:
+            yield group
+            group, rows, size_bytes = [], 0, 0
+    if group:
+        yield group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +94,14 @@ class ParquetRows:
     """
 
     paths: Sequence[str]
-    query: str
+    query: str = ALL
     columns: Columns | None = None
+
+    def rows_in_files(self) -> int:
+        """How many rows the files have."""
+        from pyarrow.parquet import ParquetFile
+
+        return sum(ParquetFile(one).metadata.num_rows for one in files_of(self.paths))
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """As Spark reads them."""
@@ -35,6 +110,20 @@ class ParquetRows:
         )
         rows = reader.parquet(*self.paths).select("*", col("_metadata.file_path").alias("file"))
         return spark.sql(self.query, rows=rows)
+
+
+def local_path(path: str) -> Path:
+    """A path as Spark tells it."""
+    return Path(unquote(path.removeprefix("file:"))) if path.startswith("file:") else Path(path)
+
+
+def files_of(paths: Sequence[str]) -> list[Path]:
+    """The files that are meant by paths of files and directories."""
+    return [
+        file
+        for path in map(local_path, paths)
+        for file in (sorted(path.glob("*.parquet")) if path.is_dir() else [path])
+    ]
 
 
 @dataclass(frozen=True, slots=True)

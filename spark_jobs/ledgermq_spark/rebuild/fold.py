@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.log.read_log import as_operation
 from ledgermq_spark.log.rows import BYTES, LONG, TEXT, arrow_batch, batch_of, spark_schema
 from ledgermq_spark.log.skipped import Skipped
+from ledgermq_spark.log.store import Make
 from ledgermq_spark.rebuild.checkpoints import encode_root, state_digest
 from ledgermq_spark.rebuild.stalls import stalls_of
 from ledgermq_spark.rebuild.testimony import (
@@ -70,6 +71,8 @@ FOLD_COLUMNS = (
 NOTHING_TOLD = (None,) * len(TOLD)
 ROWS_PER_BATCH = 4_000
 PAYLOADS_PER_BATCH = 64
+# Who looks for one of them passes over no more than these.
+LINKS_PER_ROW = 64
 GROUPS_MAX = 200
 
 
@@ -168,7 +171,7 @@ def incomplete_groups(state: QueueManager) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: (one["first_enqueued_at"], one["queue"]))[:GROUPS_MAX]
 
 
-def fold_task(plans: dict[int, FoldPlan]) -> Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]:
+def fold_task(plans: dict[int, FoldPlan]) -> Make:
     """The function that Spark runs on each partition's records in order.
 
     Its input has the columns partition, offset, append_time_ms, timestamp_type, value.
@@ -253,9 +256,11 @@ class Fold:
             # A time that nobody trusts moves no clock.
             fold(operation, offset, time_ms * 1000 if stamp == 1 else state.time)
         self._told["move"] = self.testimony.take()
-        if "links" in plan.tells and links:
+        if "links" in plan.tells:
             first = state.position + 1 - len(links)
-            self._rows.append(_row("links", plan.partition, b"".join(links), block=first))
+            for at in range(0, len(links), LINKS_PER_ROW):
+                some = b"".join(links[at : at + LINKS_PER_ROW])
+                self._rows.append(_row("links", plan.partition, some, block=first + at))
 
     def end(self) -> None:
         """Tells of the state at the end."""

@@ -13,6 +13,8 @@ from ledgermq_spark.rebuild.fold import FOLD_COLUMNS
 POSITIONED: Final = {"outcomes": "outcome", "moves": "move", "clock": "clock"}
 OF_THE_END: Final = {"standing": "standing", "segments": "segment"}
 HIGHEST: Final = 2**62
+# Of so few rows of a fold all that is made of them fits the memory of one machine.
+ROWS_IN_MEMORY_MAX: Final = 150_000
 
 
 def operation_frame(
@@ -45,6 +47,24 @@ def told_frames(
         name: _told(ends, part, queue_manager, str(is_end).upper())
         for name, part in OF_THE_END.items()
     }
+
+
+def outcomes_frame(paths: Sequence[str]) -> ParquetRows:
+    """The outcomes that a fold told."""
+    return ParquetRows(
+        paths=paths,
+        columns=[one for one in FOLD_COLUMNS if one[0] in ("part", "outcome")],
+        query="SELECT outcome.* FROM {rows} WHERE part = 'outcome'",
+    )
+
+
+def links_frame(paths: Sequence[str]) -> ParquetRows:
+    """The digest chain: `position` of the first of some links, and these, 32 bytes each."""
+    return ParquetRows(
+        paths=paths,
+        columns=[one for one in FOLD_COLUMNS if one[0] in ("part", "block", "payload")],
+        query="SELECT block AS position, payload FROM {rows} WHERE part = 'links'",
+    )
 
 
 def _told(paths: Sequence[str], part: str, queue_manager: str, condition: str) -> ParquetRows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,9 +15,10 @@ from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import LookAhead
 from ledgermq_spark.log.positions import PartitionRange, locate, resolve_at
 from ledgermq_spark.log.read_log import read_raw
-from ledgermq_spark.log.rows import arrow_table, spark_schema
+from ledgermq_spark.log.rows import arrow_batch, spark_schema
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
+from ledgermq_spark.log.store import write_made, write_rows
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, read_checkpoints
 from ledgermq_spark.rebuild.fold import (
     FOLD_COLUMNS,
@@ -27,7 +27,7 @@ from ledgermq_spark.rebuild.fold import (
     starting_state,
     state_rows,
 )
-from ledgermq_spark.rebuild.rebuilt import Rebuilt, Told, rebuilt_from, told_in
+from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
 
 if TYPE_CHECKING:
@@ -134,16 +134,19 @@ def fold_log(
             f"the log of {claim.queue_manager} begins at position {log.start}: what stood before "
             "is gone, and no whole checkpoint covers it"
         )
-    path = str((directory or directory_until_exit()) / "fold")
-    rows, told = _folded(spark, bootstrap, plan, log, position, path)
-    stopped = json.loads(told.small["stopped"]) if "stopped" in told.small else None
+    place = (directory or directory_until_exit()) / "fold"
+    name = claim.queue_manager
+    rows = _folded(spark, bootstrap, plan, log, position, place)
+    rebuilt = rebuilt_from(name, plan.start, position, rows, started)
+    stopped = rebuilt.stopped
     if stopped is not None and stopped["why"] != "version":
         ahead = LookAhead(bootstrap, log.topic, log.partition)
         ahead.look(stopped["position"])
         skips = tuple((one.first, one.last) for one in ahead.declared)
         plan = replace(plan, skips=skips, looked_ahead=True)
-        rows, told = _folded(spark, bootstrap, plan, log, position, path)
-    return rebuilt_from(claim.queue_manager, plan.start, position, rows, started, told)
+        rows = _folded(spark, bootstrap, plan, log, position, place)
+        rebuilt = rebuilt_from(name, plan.start, position, rows, started)
+    return rebuilt
 
 
 def _folded(
@@ -152,29 +155,16 @@ def _folded(
     plan: FoldPlan,
     log: PartitionRange,
     position: int,
-    path: str,
-) -> tuple[DataFrame, Told]:
-    """Folds as planned: all rows, and those that fit the driver."""
-    _fold_rows(spark, bootstrap, plan, log, position).write.mode("overwrite").parquet(path)
-    rows = spark.read.schema(spark_schema(FOLD_COLUMNS)).parquet(path)
-    told = told_in(rows)
-    if "end" not in told.small:
-        # Not one record stands there, so no task began.
-        return _folded(spark, bootstrap, plan, log, plan.start - 1, path)
-    return rows, told
-
-
-def _fold_rows(
-    spark: SparkSession, bootstrap: str, plan: FoldPlan, log: PartitionRange, position: int
+    place: Path,
 ) -> DataFrame:
-    schema = spark_schema(FOLD_COLUMNS)
-    if position < plan.start:
-        # Nothing lies between the checkpoint and the position: there is no record to start a task.
-        rows = list(state_rows(starting_state(plan), plan.partition, plan.chain))
-        return spark.createDataFrame(arrow_table(FOLD_COLUMNS, rows))
+    """Folds as planned: all that the fold told."""
     wanted = PartitionRange(
         topic=log.topic, partition=log.partition, start=plan.start, end=position + 1
     )
     raw = read_raw(spark, bootstrap, [wanted])
     chosen = raw.select("partition", "offset", "append_time_ms", "timestamp_type", "value")
-    return chosen.mapInArrow(fold_task({plan.partition: plan}), schema)
+    if not write_made(chosen, fold_task({plan.partition: plan}), FOLD_COLUMNS, place):
+        # Not one record stands there, so that no task began.
+        state = state_rows(starting_state(plan), plan.partition, plan.chain)
+        write_rows(place / "part.parquet", FOLD_COLUMNS, [arrow_batch(FOLD_COLUMNS, state)])
+    return spark.read.schema(spark_schema(FOLD_COLUMNS)).parquet(str(place))

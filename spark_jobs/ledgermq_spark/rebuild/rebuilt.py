@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,8 +13,9 @@ from pyspark.sql import functions as f
 
 from ledgermq.wire.framing.codec import decode_record
 from ledgermq_spark.log.headers import group_text, origin_text
-from ledgermq_spark.log.rows import BYTES, FLAG, LONG, TEXT, arrow_batch, spark_schema
+from ledgermq_spark.log.rows import BYTES, FLAG, LONG, TEXT, arrow_batch, arrow_schema
 from ledgermq_spark.log.skipped import Skipped
+from ledgermq_spark.log.store import files_of
 from ledgermq_spark.rebuild.checkpoints import state_digest
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class Digests(NamedTuple):
 class Rebuilt:
     """The state of a queue manager at one position, as the fold says it.
 
-    Times are microseconds since 1970 UTC. `rows` keeps everything the fold told, on disk.
+    Times are microseconds since 1970 UTC. `rows` keeps everything the fold told, on disk; of its
+    files `ends` are those that have the state.
     `stopped` says where and why it could not reach the position asked for, or is None; `skipped`
     what was passed over on the way because it was declared skipped; `digests` those of state and
     chain on the way, at positions that were asked for.
@@ -58,6 +60,7 @@ class Rebuilt:
     groups: list[dict[str, Any]]
     stalls: list[dict[str, Any]]
     rows: DataFrame
+    ends: Sequence[str]
     seconds: float
     operations: int
     stopped: dict[str, Any] | None
@@ -71,12 +74,12 @@ class Rebuilt:
 
     def block_bytes(self) -> list[bytes]:
         """The blocks of messages, encoded, in manifest order."""
-        return [bytes(row["payload"]) for row in _block_rows(self.rows)]
+        return [chunk["payload"] for chunk in chunks_in(self.ends)[1:]]
 
     def named_blocks(self) -> list[tuple[str, int, bytes]]:
         """The blocks with their queue and number, as a manifest lists them; several of a number."""
-        rows = _block_rows(self.rows)
-        return [(row["queue"], row["block"], bytes(row["payload"])) for row in rows]
+        blocks = chunks_in(self.ends)[1:]
+        return [(one["queue"], one["block"], one["payload"]) for one in blocks]
 
     def blocks(self) -> list[dict[str, Any]]:
         """The numbered messages as `checkpoint.MessageBlock` records, in manifest order.
@@ -85,10 +88,15 @@ class Rebuilt:
         """
         return [decode_record(block)[1] for block in self.block_bytes()]
 
-    def messages(self) -> DataFrame:
+    def messages(self) -> pa.Table:
         """The numbered messages: queue, queue_created, sequence and the rest of a StoredMessage."""
-        blocks = self.rows.where("part = 'block'").select("payload")
-        return blocks.mapInArrow(_stored_messages, spark_schema(STORED_COLUMNS))
+        batches = [arrow_batch(STORED_COLUMNS, stored_rows(block)) for block in self.blocks()]
+        return pa.Table.from_batches(batches, arrow_schema(STORED_COLUMNS))
+
+    @property
+    def files(self) -> list[str]:
+        """The Parquet files that keep what the fold told."""
+        return list(self.rows.inputFiles())
 
     def told(self, name: str) -> DataFrame:
         """What the fold told on its way, if it was asked to: one of `fold.TOLD`."""
@@ -123,13 +131,6 @@ STORED_COLUMNS = (
     ("in_unit_of_work", FLAG),
     ("origin", TEXT),
 )
-
-
-def _stored_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for payload in batch.column(0).to_pylist():
-            block = decode_record(payload)[1]
-            yield arrow_batch(STORED_COLUMNS, stored_rows(block))
 
 
 def stored_rows(block: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -180,33 +181,34 @@ def rebuilt_from(
     position: int,
     rows: DataFrame,
     started: float,
-    told: Told | None = None,
+    ends: Sequence[str] | None = None,
 ) -> Rebuilt:
     """What the rows of a fold say, from its first position to the one asked for.
 
-    `started` is when the fold began, on the monotonic clock; `told` is what `told_in` found in
-    the rows, if that was asked for before.
+    `started` is when the fold began, on the monotonic clock; `ends` are the files that have the
+    state, where not all of the rows' files do.
     """
-    told = told or told_in(rows)
-    small = told.small
+    files = rows.inputFiles()
+    ends = ends or files
+    told, small = told_in(files), told_in(ends).small
     stopped = json.loads(small["stopped"]) if "stopped" in small else None
     end = json.loads(small["end"])
     if stopped is None and end["position"] < position:
         stopped = {"why": "hole", "position": end["position"] + 1, "found": None}
-    root = bytes(small["root"])
     return Rebuilt(
         queue_manager=queue_manager,
         position=end["position"],
         time=end["time"],
-        digest=state_digest([root, *(bytes(row["payload"]) for row in _block_rows(rows))]),
-        chain=bytes(small["chain"]),
-        root_bytes=root,
+        digest=state_digest([chunk["payload"] for chunk in chunks_in(ends)]),
+        chain=small["chain"],
+        root_bytes=small["root"],
         statuses=json.loads(small["statuses"]),
         topics=json.loads(small["topics"]),
         subscriptions=json.loads(small["subscriptions"]),
         groups=json.loads(small["groups"]),
         stalls=json.loads(small["stalls"]),
         rows=rows,
+        ends=ends,
         seconds=time.monotonic() - started,
         operations=end["position"] + 1 - first,
         stopped=stopped,
@@ -223,9 +225,9 @@ class Told(NamedTuple):
     digests: dict[int, Digests]
 
 
-def told_in(rows: DataFrame) -> Told:
+def told_in(paths: Sequence[str]) -> Told:
     """What the rows of a fold have that fits the driver."""
-    told = rows.where(f.col("part").isin(*SMALL, *LISTED)).select("part", "payload").collect()
+    told = _parts(paths, (*SMALL, *LISTED), ("part", "payload"))
     small = {row["part"]: row["payload"] for row in told if row["part"] in SMALL}
     listed = [(row["part"], json.loads(row["payload"])) for row in told if row["part"] in LISTED]
     skipped = [Skipped(*one) for part, one in listed if part == "skipped"]
@@ -237,8 +239,27 @@ def told_in(rows: DataFrame) -> Told:
     return Told(small, sorted(skipped, key=lambda one: one.first), digests)
 
 
-def _block_rows(rows: DataFrame) -> list[Any]:
-    blocks = rows.where("part = 'block'").select(
-        "queue", "created_position", "block", "number", "payload"
+def chunks_in(paths: Sequence[str]) -> list[dict[str, Any]]:
+    """The root and the blocks of the state that a fold ended with, in manifest order."""
+    columns = ("part", "queue", "created_position", "block", "number", "payload")
+    return sorted(
+        _parts(paths, ("root", "block"), columns),
+        key=lambda row: (
+            row["part"] != "root",
+            row["created_position"] or 0,
+            row["block"] or 0,
+            row["number"] or 0,
+        ),
     )
-    return blocks.orderBy("created_position", "block", "number").collect()
+
+
+def _parts(
+    paths: Sequence[str], parts: Sequence[str], columns: Sequence[str]
+) -> list[dict[str, Any]]:
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+    rows = ds.dataset([str(one) for one in files_of(paths)], format="parquet")
+    chosen = pc.field("part").isin([*parts])
+    found: list[dict[str, Any]] = rows.to_table(columns=[*columns], filter=chosen).to_pylist()
+    return found

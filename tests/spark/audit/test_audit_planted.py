@@ -5,6 +5,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 import pytest
+from pyarrow.compute import field
 
 from ledgermq.protocol.operations import CreateQueue
 from ledgermq.protocol.outcomes import Refused
@@ -20,6 +21,7 @@ from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.laws.law import Breach, Law
 from ledgermq_spark.rebuild.checkpoints import BLOCK, ROOT, Checkpoint
 from support.audits.audits import audited, subject_of
+from support.audits.engines import duck_engine, spark_engine
 from support.audits.frames import outcomes_frame
 from support.brokers.log_writer import LANES, Script, ScriptSession, fold
 from support.planted.group_planting import GROUP_PLANTS
@@ -35,7 +37,7 @@ from support.planted.planting import (
 from support.random_logs.random_groups import group_id
 from support.random_logs.random_log import RandomLog
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.slow]
 
 
 def with_stories_to_plant_in(script):
@@ -50,8 +52,16 @@ def with_stories_to_plant_in(script):
         before(script, queue)
 
 
+@pytest.fixture(scope="module", params=["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
+def engine(request):
+    """Both that answer."""
+    if request.param == "duckdb":
+        return duck_engine()
+    return spark_engine(request.getfixturevalue("spark"))
+
+
 @pytest.fixture(scope="module")
-def planted(spark):
+def planted(engine):
     """Return the audit of one log with a fault in each of its queues and topics, and the faults."""
     script = Script()
     with_stories_to_plant_in(script)
@@ -61,7 +71,7 @@ def planted(spark):
         (kind, plant(recorded, name, script)) for name, plant, kind in (*END_PLANTS, *TOPIC_PLANTS)
     ]
     faults += [("unexpected", plant(recorded, queue, script)) for queue, _, plant in GROUP_PLANTS]
-    return audited(spark, script.entries, recorded, laws=()), faults
+    return audited(engine, script.entries, recorded, laws=()), faults
 
 
 def test_every_planted_fault_is_found_once_and_names_its_message(planted):
@@ -101,7 +111,7 @@ def test_the_page_of_an_audit_shows_what_became_of_everything(planted):
     assert json.loads(json_report(report))["conservation"]["holds"]
 
 
-def test_what_merely_looks_like_an_anomaly_is_none(spark):
+def test_what_merely_looks_like_an_anomaly_is_none():
     """A random log with everything in it, repeats included, agrees."""
     script = Script()
     RandomLog(script).grow(250)
@@ -109,7 +119,7 @@ def test_what_merely_looks_like_an_anomaly_is_none(spark):
     # A worker that restarts tells again what it told.
     for entry in recorded[100:160]:
         entry.extend(deepcopy(entry))
-    report = audited(spark, script.entries, recorded)
+    report = audited(duck_engine(), script.entries, recorded)
     assert report.anomalies == []
     assert report.verdict == "agrees"
     assert all(one["balances"] for one in report.totals)
@@ -133,7 +143,7 @@ def _with_refusal(recorded, position, **changes):
     recorded[position][at] = one._replace(outcome=replace(one.outcome, **changes))
 
 
-def test_the_text_of_a_refusal_is_compared(spark):
+def test_the_text_of_a_refusal_is_compared():
     """It follows from entry and state alone, also where no session is known; once each."""
     script = Script()
     session = script.session()
@@ -143,8 +153,9 @@ def test_the_text_of_a_refusal_is_compared(spark):
     _with_refusal(recorded, twice[1], detail="no room")
     _with_refusal(recorded, twice[2], reason="queue-unknown", detail="no such queue")
     _with_refusal(recorded, unknown, detail="who is that?")
-    expected = outcomes_frame(spark, script.outcomes, as_folded=True)
-    compared = differences(expected, outcomes_frame(spark, recorded), LANES)
+    engine = duck_engine()
+    expected = outcomes_frame(engine, script.outcomes, as_folded=True)
+    compared = differences(expected, outcomes_frame(engine, recorded), LANES)
     told = classify(compared, set(), {})
     assert [(one.kind, one.position, one.field) for one in told] == [
         ("altered outcome", twice[1], "detail"),
@@ -155,11 +166,11 @@ def test_the_text_of_a_refusal_is_compared(spark):
 
 
 @pytest.fixture(scope="module")
-def small(spark):
+def small():
     """A small clean log as the audit looks at it, with its live state; laws are not its subject."""
     script = Script()
     conversation(script, "q")
-    subject = subject_of(spark, script.entries)
+    subject = subject_of(duck_engine(), script.entries)
     manifest = {"position": subject.position, "digest": ""}
     live = Checkpoint(manifest=manifest, root=subject.root_bytes, blocks=subject.blocks())
     return replace(subject, live=live, laws=())
@@ -227,7 +238,7 @@ def test_a_law_that_is_broken_is_told_so_with_the_rows_that_it_looked_at(small):
 
 def test_a_put_that_is_nowhere_is_named(small):
     """The rebuilt state has lost it; the moves know where it is (INF-19)."""
-    lost = small.rebuilt_messages.where("sequence != 2")
+    lost = small.rebuilt_messages.filter(field("sequence") != 2)
     (found,) = audit(replace(small, rebuilt_messages=lost)).anomalies
     assert (found.kind, found.queue, found.source) == ("state mismatch", "q", "moves")
     assert (found.field, found.expected, found.found) == ("presence", "absent", "there")

@@ -8,21 +8,23 @@ import pytest
 from ledgermq.protocol.outcomes import Delivered
 from ledgermq_spark.audit.compare import differences
 from ledgermq_spark.audit.findings.classify import classify
+from support.audits.engines import duck_engine
 from support.audits.frames import outcomes_frame
 from support.brokers.log_writer import LANES, Script
 from support.planted.group_planting import clashes, forget_refusals
 from support.stories import losses, moving, ordering
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.slow]
 
 
-def found_of(spark, script, recorded):
+def found_of(script, recorded):
     """Return what is found where outcomes are recorded otherwise than a log calls for."""
-    expected = outcomes_frame(spark, script.outcomes, as_folded=True)
-    return classify(differences(expected, outcomes_frame(spark, recorded), LANES), set(), {})
+    engine = duck_engine()
+    expected = outcomes_frame(engine, script.outcomes, as_folded=True)
+    return classify(differences(expected, outcomes_frame(engine, recorded), LANES), set(), {})
 
 
-def test_a_delivery_that_hides_its_doubt_is_found(spark):
+def test_a_delivery_that_hides_its_doubt_is_found():
     """The outcome on the lane says that nobody was lost with it (H20)."""
     script = losses.two_losses()
     recorded = deepcopy(script.outcomes)
@@ -33,12 +35,12 @@ def test_a_delivery_that_hides_its_doubt_is_found(spark):
         if isinstance(one.outcome, Delivered) and one.outcome.in_doubt
     )
     place[at] = place[at]._replace(outcome=replace(place[at].outcome, in_doubt=False))
-    (found,) = found_of(spark, script, recorded)
+    (found,) = found_of(script, recorded)
     assert (found.kind, found.field) == ("altered outcome", "in_doubt")
     assert found.position == place[at].outcome.position
 
 
-def test_an_outcome_that_hides_where_a_message_was_is_found(spark):
+def test_an_outcome_that_hides_where_a_message_was_is_found():
     """The origin of what is delivered is compared as its other fields are."""
     script, message = moving.wandering()
     recorded = deepcopy(script.outcomes)
@@ -51,25 +53,25 @@ def test_an_outcome_that_hides_where_a_message_was_is_found(spark):
         if one["message_id"] == message["message_id"]
     )
     told["header"]["origin"]["sequence"] = 7
-    (found,) = found_of(spark, script, recorded)
+    (found,) = found_of(script, recorded)
     assert (found.kind, found.field) == ("altered outcome", "origin")
     assert found.message_id == message["message_id"].hex()
 
 
-def test_a_delivery_of_what_had_to_wait_is_found(spark):
+def test_a_delivery_of_what_had_to_wait_is_found():
     """Outcomes as if groups kept no order: what was delayed is passed by its group (§15)."""
     script = ordering.delayed(kept=True, grouped=False)
     other = ordering.delayed(kept=False, grouped=False)
-    found = found_of(spark, script, other.outcomes)
+    found = found_of(script, other.outcomes)
     assert {one.kind for one in found} >= {"reordered"}
 
 
-def test_a_refusal_for_the_sake_of_groups_with_another_reason_is_found(spark):
+def test_a_refusal_for_the_sake_of_groups_with_another_reason_is_found():
     """Each of them (GRP-44)."""
     script = Script()
     refused = clashes(script)
     recorded = deepcopy(script.outcomes)
     count = forget_refusals(recorded)
-    found = found_of(spark, script, recorded)
+    found = found_of(script, recorded)
     assert [(one.kind, one.field) for one in found] == [("altered outcome", "reason")] * count
     assert {one.position for one in found} <= set(refused)

@@ -13,6 +13,7 @@ from ledgermq_spark.audit.above import archive_anchors, recorded_above
 from ledgermq_spark.audit.anchors import ARCHIVE, CHECKPOINT, Anchor
 from ledgermq_spark.jobs.run import run_audit
 from ledgermq_spark.log.other_partitions import records_elsewhere
+from support.audits.engines import duck_engine
 from support.audits.frames import recorded_frame
 from support.brokers.broker_logs import trim, write
 from support.brokers.log_writer import LANES, Script, append_operations, append_records
@@ -24,17 +25,17 @@ END = 12
 WRONG = Anchor(3, bytes(32))
 
 
-def above(spark, *, positions=(), answers=(), anchors=(), live=None, end=END):
+def above(*, positions=(), answers=(), anchors=(), live=None, end=END):
     """What is told above the end if the lanes have these outcomes and answers."""
-    return recorded_above(recorded_frame(spark, positions, answers), end, anchors, live)
+    return recorded_above(recorded_frame(duck_engine(), positions, answers), end, anchors, live)
 
 
 def test_what_is_told_below_the_end_is_not_above_it(spark):
     """The last record of the log may be answered, checkpointed and noted."""
     anchors = [Anchor(END - 1, bytes(32)), Anchor(END - 1, bytes(32), CHECKPOINT)]
     last = END - 1
-    assert above(spark, positions=[3, last], answers=[last], anchors=anchors, live=last) is None
-    assert above(spark, answers=[-1], end=0) is None
+    assert above(positions=[3, last], answers=[last], anchors=anchors, live=last) is None
+    assert above(answers=[-1], end=0) is None
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_what_is_told_below_the_end_is_not_above_it(spark):
 )
 def test_whoever_tells_of_a_record_above_the_end_tells_of_a_cut(spark, told, who):
     """One of them is enough; the finding says who, where the log ends, and what was there."""
-    found = above(spark, **told)
+    found = above(**told)
     assert (found.end, found.lowest) == (END, END)
     evidence = found.evidence()
     assert (evidence.kind, evidence.position) == ("altered operations", END)
@@ -60,7 +61,7 @@ def test_whoever_tells_of_a_record_above_the_end_tells_of_a_cut(spark, told, who
 def test_all_that_is_told_above_the_end_is_one_finding(spark):
     """It has the lowest position with who tells it, and how many tell of how much."""
     anchors = [Anchor(END + 5, bytes(32)), Anchor(END + 1, bytes(32), CHECKPOINT)]
-    found = above(spark, positions=[END + 2, END + 3], anchors=anchors, live=END + 4)
+    found = above(positions=[END + 2, END + 3], anchors=anchors, live=END + 4)
     assert found.lowest == END + 1
     evidence = found.evidence()
     assert "the checkpoint at position 13 " in evidence.summary
@@ -70,7 +71,7 @@ def test_all_that_is_told_above_the_end_is_one_finding(spark):
 
 def test_an_empty_log_that_somebody_tells_of_held_something(spark):
     """Nothing is left, so the first record that is told of is one too many."""
-    evidence = above(spark, positions=[0], end=0).evidence()
+    evidence = above(positions=[0], end=0).evidence()
     assert evidence.summary.startswith("the log holds nothing, but did: ")
     assert evidence.found == "no record"
 
@@ -94,10 +95,8 @@ def test_a_backup_of_the_journal_is_an_anchor_at_its_end(spark, tmp_path):
     digest = bytes.fromhex("ab" * 32)
     assert found == [Anchor(END - 1, digest, ARCHIVE), Anchor(END, digest, ARCHIVE)]
     assert archive_anchors(tmp_path, "QM2") == archive_anchors(None, "QM1") == []
-    assert above(spark, anchors=found[:1]) is None
-    assert (
-        "the backup of the journal at position 12" in above(spark, anchors=found).evidence().summary
-    )
+    assert above(anchors=found[:1]) is None
+    assert "the backup of the journal at position 12" in above(anchors=found).evidence().summary
 
 
 @pytest.fixture(scope="module")

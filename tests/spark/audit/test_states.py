@@ -11,7 +11,7 @@ from ledgermq.wire.framing.codec import decode_record, encode_record
 from ledgermq_spark.audit.states import compare_live, compare_messages
 from ledgermq_spark.rebuild.checkpoints import BLOCK, ROOT, Checkpoint, encode_root
 from support.audits.engines import duck_engine
-from support.audits.frames import stored_frame
+from support.audits.frames import stored_messages
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script
 from support.messages.selections import of_queue
@@ -84,9 +84,8 @@ def test_one_field_of_the_live_groups_is_found(state, record, field, value):
     assert field in found[0].summary
 
 
-@pytest.mark.spark
 @pytest.mark.slow
-def test_where_the_moves_end_is_what_stands(spark):
+def test_where_the_moves_end_is_what_stands():
     """A move that the fold left out, and a backout that counts in the state alone, are named."""
     script = losses.two_losses()
     session = script.session()
@@ -96,13 +95,13 @@ def test_where_the_moves_end_is_what_stands(spark):
     session.send(MoveMessages, selection=of_queue("r"), **asked)
     logs = Logs()
     end, _ = logs.fold("QM1", script.entries)
-    facts, stood = logs.facts(duck_engine(spark)), list(blocks(end))
-    assert compare_messages(facts, stored_frame(spark, stood), 9) == []
+    facts, stood = logs.facts(duck_engine()), list(blocks(end))
+    assert compare_messages(facts, stored_messages(stood), 9) == []
     wrong = {one["queue"]: one["messages"] for one in deepcopy(stood)}
     wrong["q"][1]["uncounted_backout_count"] -= 1
     moved = wrong["s"].pop()
     changed = [one | {"messages": wrong[one["queue"]]} for one in stood]
-    found = compare_messages(facts, stored_frame(spark, changed), 9)
+    found = compare_messages(facts, stored_messages(changed), 9)
     assert [(one.field, one.queue, one.expected, one.found) for one in found] == [
         ("uncounted_backout_count", "q", "1", "2"),
         ("presence", "s", "absent", "there"),

@@ -6,18 +6,12 @@ import pytest
 from ledgermq.protocol import operations as op
 from ledgermq.wire.framing.codec import decode_chunk, decode_operation, encode_chunk, full_name_of
 from ledgermq.wire.framing.headers import operation_headers, with_identity
-from ledgermq_spark.log.read_log import (
-    READ_COLUMNS,
-    RECORDED_COLUMNS,
-    decode_operations,
-    decode_outcomes,
-)
-from ledgermq_spark.log.record_headers import check_operation_headers, check_outcome_records
-from ledgermq_spark.log.rows import spark_schema
+from ledgermq_spark.audit.headers import check_operation_headers, check_outcome_records
+from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.log.read_log import decode_operations, decode_outcomes
+from support.audits.engines import duck_engine
 from support.brokers.log_writer import Script, chain_of, chunks
 from support.planted.planting import conversation
-
-pytestmark = [pytest.mark.spark]
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 OPEN, PUT = 0, 1
@@ -75,7 +69,7 @@ def column_of_headers(records):
     return pa.array(told, HEADERS)
 
 
-def findings(spark, script, records):
+def findings(script, records):
     """What the headers of these operations are found to deny, as (position, fields)."""
     batch = pa.RecordBatch.from_arrays(
         [
@@ -89,40 +83,39 @@ def findings(spark, script, records):
         names=["offset", "append_time_ms", "timestamp_type", "key", "value", "headers"],
     )
     read = pa.Table.from_batches(list(decode_operations([batch], "QM1")))
-    frame = spark.createDataFrame(read, spark_schema(READ_COLUMNS))
-    return check_operation_headers(frame)
+    return check_operation_headers(Frame.taken(duck_engine(), "read", read))
 
 
-def test_headers_that_client_and_worker_write_deny_nothing(spark, script):
+def test_headers_that_client_and_worker_write_deny_nothing(script):
     """Connection, lane, session, number, id, source and type are those of the value."""
-    assert findings(spark, script, as_written(script)) == []
+    assert findings(script, as_written(script)) == []
 
 
-def test_what_a_writer_leaves_out_denies_nothing(spark, script):
+def test_what_a_writer_leaves_out_denies_nothing(script):
     """Headers decide nothing, so who does not know them may leave out any, or all and the key."""
     bare = [[None, value, None] for _, value, _ in as_written(script)]
-    assert findings(spark, script, bare) == []
+    assert findings(script, bare) == []
     records = as_written(script)
     for at, name in enumerate(dict(records[PUT][2])):
         records[at] = with_header(records[at], name, None)
-    assert findings(spark, script, records) == []
+    assert findings(script, records) == []
 
 
-def test_what_a_foreign_writer_adds_or_writes_in_capitals_denies_nothing(spark, script):
+def test_what_a_foreign_writer_adds_or_writes_in_capitals_denies_nothing(script):
     """Hexadecimal digits have no case, and the protocol does not know every header."""
     records = as_written(script)
     name = dict(records[PUT][2])["ledgermq-connection"].upper()
     records[PUT] = with_header(records[PUT], "ledgermq-connection", name)
     records[PUT] = with_header(records[PUT], "ce_source", b"/ledgermq/QM1/" + name)
     records[PUT] = with_header(records[PUT], "tracestate", b"anything")
-    assert findings(spark, script, records) == []
+    assert findings(script, records) == []
 
 
-def test_a_record_that_is_no_operation_has_nothing_to_deny(spark, script):
+def test_a_record_that_is_no_operation_has_nothing_to_deny(script):
     """It is refused where its headers say; what it was meant to be nobody knows (H29)."""
     records = as_written(script)
     records[PUT] = [b"anybody", records[PUT][1][:-1], records[PUT][2]]
-    assert findings(spark, script, records) == []
+    assert findings(script, records) == []
 
 
 @pytest.mark.parametrize(
@@ -142,27 +135,27 @@ def test_a_record_that_is_no_operation_has_nothing_to_deny(spark, script):
         (-1, "ce_type", b"ledgermq.operation.Suspect"),
     ],
 )
-def test_a_header_that_denies_its_operation_is_named(spark, script, at, name, value):
+def test_a_header_that_denies_its_operation_is_named(script, at, name, value):
     """One record, one finding: where it stands, what the value says, what the header says."""
     records = as_written(script)
     records[at] = with_header(records[at], name, value)
-    (found,) = findings(spark, script, records)
+    (found,) = findings(script, records)
     position = at % len(records)
     assert (found.kind, found.source, found.position) == ("altered operations", "headers", position)
     assert name in found.field.split(", ")
     assert value.decode() in found.found
 
 
-def test_a_key_of_another_queue_manager_is_named(spark, script):
+def test_a_key_of_another_queue_manager_is_named(script):
     """The records of a partition are those of its queue manager."""
     records = as_written(script)
     records[PUT][0] = b"QM2"
-    (found,) = findings(spark, script, records)
+    (found,) = findings(script, records)
     assert (found.position, found.field) == (PUT, "key")
     assert (found.expected, found.found) == ("QM1", "QM2")
 
 
-def recorded(spark, records):
+def recorded(records):
     """Records of the lanes as they are read: partition, key, value, headers."""
     batch = pa.RecordBatch.from_arrays(
         [
@@ -176,7 +169,7 @@ def recorded(spark, records):
         names=["lane", "partition", "offset", "key", "value", "headers"],
     )
     read = pa.Table.from_batches(list(decode_outcomes([batch], "QM1")))
-    return spark.createDataFrame(read, spark_schema(RECORDED_COLUMNS))
+    return Frame.taken(duck_engine(), "lanes", read)
 
 
 @pytest.fixture
@@ -185,9 +178,9 @@ def lanes(script):
     return chunks(script.outcomes, 0, chain_of(script.entries), size=3)
 
 
-def test_lanes_as_a_worker_writes_them_deny_nothing(spark, lanes):
+def test_lanes_as_a_worker_writes_them_deny_nothing(lanes):
     """Each record names its connection and its first outcome, and has the digest chain."""
-    assert check_outcome_records(recorded(spark, lanes)) == []
+    assert check_outcome_records(recorded(lanes)) == []
 
 
 @pytest.mark.parametrize(
@@ -201,11 +194,11 @@ def test_lanes_as_a_worker_writes_them_deny_nothing(spark, lanes):
         ("ledgermq-connection", None),
     ],
 )
-def test_a_header_that_denies_its_outcomes_is_named(spark, lanes, name, value):
+def test_a_header_that_denies_its_outcomes_is_named(lanes, name, value):
     """Who is to read it would not, or would take it for another one."""
     partition, key, body, headers = lanes[1]
     lanes[1] = (partition, *with_header([key, body, headers], name, value))
-    (found,) = check_outcome_records(recorded(spark, lanes))
+    (found,) = check_outcome_records(recorded(lanes))
     last = decode_chunk(body).outcomes[-1].position
     assert (found.kind, found.source, found.field) == ("altered outcome", "headers", name)
     assert found.position == last
@@ -213,20 +206,20 @@ def test_a_header_that_denies_its_outcomes_is_named(spark, lanes, name, value):
     assert "record 1 of outcomes partition" in found.summary
 
 
-def test_any_other_header_may_be_left_out_on_the_lanes(spark, lanes):
+def test_any_other_header_may_be_left_out_on_the_lanes(lanes):
     """Nobody passes over a record because of them."""
     partition, key, body, headers = lanes[1]
     only = [one for one in headers if one[0] == "ledgermq-connection"]
     lanes[1] = (partition, key, body, only)
-    assert check_outcome_records(recorded(spark, lanes)) == []
+    assert check_outcome_records(recorded(lanes)) == []
 
 
-def test_a_chunk_whose_chain_was_left_out_is_named(spark, lanes):
+def test_a_chunk_whose_chain_was_left_out_is_named(lanes):
     """Its worker owes it (PROTOCOL.md §10): without it the records below have an anchor less."""
     partition, key, body, headers = lanes[1]
     chunk = decode_chunk(body)
     previous = (chunk.previous_position, chunk.previous_index)
     lanes[1] = (partition, key, encode_chunk(*previous, chunk.outcomes), headers)
-    (found,) = check_outcome_records(recorded(spark, lanes))
+    (found,) = check_outcome_records(recorded(lanes))
     assert (found.kind, found.source, found.field) == ("altered outcome", "chain", "chain")
     assert found.position == chunk.outcomes[-1].position

@@ -18,15 +18,16 @@ from ledgermq_spark.audit.audit import AuditReport
 from ledgermq_spark.audit.auditing import checkpoint_at, checkpoints_of
 from ledgermq_spark.audit.behind.rest import Rest, audit_rest
 from ledgermq_spark.audit.findings.evidence import Evidence
+from ledgermq_spark.audit.headers import check_operation_headers
 from ledgermq_spark.audit.lawfulness import breaches
 from ledgermq_spark.audit.report.by_hand import done_by_hand
 from ledgermq_spark.audit.witnesses import Noted, hear
 from ledgermq_spark.jobs.work import Work
 from ledgermq_spark.laws.all_laws import LAWS
+from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.log.positions import PositionOutOfRangeError
-from ledgermq_spark.log.record_headers import check_operation_headers
 from ledgermq_spark.log.rows import spark_schema
-from ledgermq_spark.rebuild.fold import FOLD_COLUMNS, TOLD
+from ledgermq_spark.rebuild.fold import FOLD_COLUMNS
 from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
 
 
@@ -60,10 +61,12 @@ def audit_of_new(
     live = checkpoint_at(checkpoints, position, live_position, findings)
     with work.stage("reading the log", 2):
         rebuilt = _rebuilt(work, new, started)
-        operations = work.operations(position, new[0].first)
-        told = hear(work, work.outcomes(position, lanes_from), checkpoints, noted)
-    with work.stage("asking the laws", 4):
         facts = judged_facts(work.spark, stretches, new, work.store)
+        lanes = Frame.taken(facts.engine, "lanes", work.outcomes(position, lanes_from))
+        read = work.operations(position, new[0].first)
+        operations = Frame.taken(facts.engine, "operations_read", read)
+        told = hear(work, lanes, checkpoints, noted)
+    with work.stage("asking the laws", 4):
         of_laws, laws = breaches(facts, LAWS)
         corrections, by_hand = done_by_hand(facts)
     rest = Rest(
@@ -107,12 +110,9 @@ def _new_stretches(
 def _rebuilt(work: Work, new: list[Stretch], started: float) -> Rebuilt:
     """What the fold told of the new stretches, and the state that the last one ends with."""
     read = work.spark.read.schema(spark_schema(FOLD_COLUMNS))
-    rows = read.parquet(new[-1].part(FOLD))
-    if new[1:]:
-        earlier = read.parquet(*(one.part(FOLD) for one in new[:-1]))
-        rows = rows.unionByName(earlier.where(earlier.part.isin("links", "skipped", *TOLD)))
-    name = new[-1].queue_manager
-    return rebuilt_from(name, new[0].first, new[-1].last, rows, started)
+    rows = read.parquet(*(one.part(FOLD) for one in new))
+    name, last = new[-1].queue_manager, new[-1]
+    return rebuilt_from(name, new[0].first, last.last, rows, started, [last.part(FOLD)])
 
 
 def _start(base: Stretch | None) -> str:

@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as f
-
 from ledgermq_spark.audit.audit import proof_of
-from ledgermq_spark.audit.auditing import lane_floors, nothing_to_prove, prove_chain, tell_of_cut
-from ledgermq_spark.audit.compare import Differences, differences
+from ledgermq_spark.audit.auditing import (
+    answered_until,
+    lane_floors,
+    nothing_to_prove,
+    prove_chain,
+    tell_of_cut,
+)
+from ledgermq_spark.audit.compare import differences
 from ledgermq_spark.audit.conservation import CONSERVATION, check_counts
 from ledgermq_spark.audit.findings.classify import classify
 from ledgermq_spark.audit.findings.evidence import Evidence
@@ -18,11 +22,11 @@ from ledgermq_spark.audit.findings.judging import judge
 from ledgermq_spark.audit.relocations import altered_copies
 from ledgermq_spark.audit.states import compare_live
 from ledgermq_spark.jobs.work import STEPS, Work
+from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.pages.page import counted
+from ledgermq_spark.rebuild.frames import outcomes_frame
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from ledgermq_spark.audit.audit import AuditReport
     from ledgermq_spark.audit.witnesses import Witnesses
     from ledgermq_spark.rebuild.checkpoints import Checkpoint
@@ -42,7 +46,7 @@ class Rest:
 
     base: Checkpoint | None
     rebuilt: Rebuilt
-    operations: DataFrame
+    operations: Frame
     told: Witnesses
     live: Checkpoint | None
     start: str
@@ -62,15 +66,22 @@ def audit_rest(work: Work, rest: Rest) -> AuditReport:
     rebuilt, told = rest.rebuilt, rest.told
     findings, unproven = [*rest.findings], [*rest.unproven]
     first = 0 if rest.base is None else rest.base.position + 1
-    recorded = told.outcomes.where(f.col("position") <= rebuilt.position)
+    recorded = told.outcomes.where(f"position <= {rebuilt.position}")
+    expected = Frame.taken(recorded.engine, "expected", outcomes_frame(rebuilt.files))
     with work.stage("comparing the digest chain", 3):
         proof = prove_chain(work, rebuilt, recorded, told, findings, unproven, base=rest.base)
         proof = tell_of_cut(told, proof, findings)
     with work.stage("comparing", 5):
-        behind = recorded.where(f.col("position") >= first)
-        found = _differences(work, rest, behind)
+        behind = recorded.where(f"position >= {first}")
+        found = differences(
+            expected,
+            behind,
+            work.claim.lanes,
+            floors=lane_floors(work, behind, rest.lanes_from),
+            answered_until=answered_until(behind, rest.live),
+        )
         findings.extend(classify(found, set(), {}))
-        findings.extend(altered_copies(rest.operations, rebuilt.told("outcome")))
+        findings.extend(altered_copies(rest.operations, expected))
         notes = [*rest.notes, *_compare_states(rest, findings)]
     if rebuilt.stopped is not None:
         unproven.append(f"the fold stopped above position {rebuilt.position}")
@@ -102,20 +113,6 @@ def audit_rest(work: Work, rest: Rest) -> AuditReport:
         chain_proof=proof.as_dict() | {"told": proof.told()},
         proven=proof_of(rebuilt.position, since=first, start=rest.start, laws=rest.laws),
         seconds=work.seconds,
-    )
-
-
-def _differences(work: Work, rest: Rest, recorded: DataFrame) -> Differences:
-    answered = None
-    if rest.live is None:
-        highest = recorded.agg(f.max("position")).collect()[0][0]
-        answered = -1 if highest is None else highest
-    return differences(
-        rest.rebuilt.told("outcome"),
-        recorded,
-        work.claim.lanes,
-        floors=lane_floors(work, recorded, rest.lanes_from),
-        answered_until=answered,
     )
 
 

@@ -8,25 +8,23 @@ fold that begins with the checkpoint, which is taken as it is.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ledgermq_spark.audit.audit import AuditReport
 from ledgermq_spark.audit.auditing import (
     checkpoint_at,
     checkpoints_of,
+    lanes_frame,
     nothing_to_prove,
 )
 from ledgermq_spark.audit.behind.rest import Rest, audit_rest
 from ledgermq_spark.audit.findings.judging import judge
+from ledgermq_spark.audit.headers import check_operation_headers
 from ledgermq_spark.audit.witnesses import Noted, hear
 from ledgermq_spark.jobs.work import Work
-from ledgermq_spark.log.record_headers import check_operation_headers
+from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, CheckpointBrokenError, Checkpoints
 from ledgermq_spark.rebuild.rebuild import fold_log
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
-
-if TYPE_CHECKING:
-    pass
 
 
 def audit_of_rest(
@@ -37,8 +35,9 @@ def audit_of_rest(
         checkpoints = checkpoints_of(work)
         base = _base(work, checkpoints, position)
     with work.stage("reading the log", 1):
-        told = hear(work, work.outcomes(position), checkpoints, noted)
-        operations = work.operations(position)
+        lanes = lanes_frame(work, position)
+        told = hear(work, lanes, checkpoints, noted)
+        operations = Frame.taken(lanes.engine, "operations_read", work.operations(position))
         of_headers = [*check_operation_headers(operations), *told.of_headers]
     findings = [*told.findings]
     if base is None:

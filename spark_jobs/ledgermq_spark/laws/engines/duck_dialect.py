@@ -175,6 +175,14 @@ def _shape(kind: exp.Expression) -> Any:
     return kind.sql("duckdb")
 
 
+def _substring(node: exp.Substring) -> exp.Expression:
+    """DuckDB's own one knows no bytes."""
+    start, length = node.args["start"], node.args.get("length")
+    if length is None:
+        return node
+    return _call("array_slice", node.this, start, exp.Paren(this=start.copy()) + length - 1)
+
+
 def _pmod(number: exp.Expression, of: exp.Expression) -> exp.Expression:
     rest = exp.Paren(this=exp.Mod(this=exp.Paren(this=number), expression=of))
     return exp.Paren(this=exp.Mod(this=exp.Paren(this=rest + of.copy()), expression=of.copy()))
@@ -193,6 +201,7 @@ MADE: Final[dict[type, Made]] = {
     exp.DateFromUnixDate: lambda node: exp.cast("'1970-01-01'", "date") + node.this,
     exp.Exists: _exists,
     exp.FromJson: _from_json,
+    exp.Substring: _substring,
     exp.Window: _last_known,
 }
 CALLS: Final[dict[str, Made]] = {
@@ -200,5 +209,6 @@ CALLS: Final[dict[str, Made]] = {
     "get": _at,
     "pmod": _pmod,
     "timestamp_micros": lambda us: _call("make_timestamp", us),
+    "xxhash64": lambda *values: _call("hash", *values),
     "zip_with": _zip_with,
 }

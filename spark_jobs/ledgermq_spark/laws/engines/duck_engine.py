@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
@@ -25,7 +24,7 @@ from ledgermq_spark.laws.engines.duck_dialect import column_types, translated, t
 from ledgermq_spark.laws.refusals.text_checks import CHECKS
 from ledgermq_spark.log.machine import MEMORY_VARIABLE, cores, memory
 from ledgermq_spark.log.rows import arrow_batch
-from ledgermq_spark.log.store import ParquetRows, Store
+from ledgermq_spark.log.store import ParquetRows, Store, local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -112,11 +111,11 @@ class DuckEngine:
             return given.toArrow()
         Store(self.spark, self._place).keep(place, given)
         files = str(self._place / place / "*.parquet")
-        return ParquetRows(paths=[files], query="SELECT * EXCEPT (file) FROM {rows}")
+        return ParquetRows(paths=[files])
 
     def _are_as_said(self, rows: ParquetRows) -> bool:
         """Whether files are at hand and have the columns that they should have, as they should."""
-        if not all(_local(path).exists() for path in rows.paths):
+        if not all(local_path(path).exists() for path in rows.paths):
             return False
         if rows.columns is None:
             return True
@@ -247,14 +246,9 @@ class DuckEngine:
 def _parquet(paths: Sequence[str]) -> str:
     """A function of DuckDB that reads all of some files or directories."""
     read = ", ".join(
-        _quoted(path / "*.parquet" if path.is_dir() else path) for path in map(_local, paths)
+        _quoted(path / "*.parquet" if path.is_dir() else path) for path in map(local_path, paths)
     )
     return f"read_parquet([{read}], filename = 'file', union_by_name = true)"
-
-
-def _local(path: str) -> Path:
-    """A path as Spark tells it."""
-    return Path(unquote(path.removeprefix("file:"))) if path.startswith("file:") else Path(path)
 
 
 def _order(one: Pass) -> str:
