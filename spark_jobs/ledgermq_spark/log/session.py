@@ -34,6 +34,8 @@ SMALL_PAGES = {"spark.buffer.pageSize": "2m"}
 # What jobs need wherever they run.
 JOB_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
+    # Files say of times what those say that DuckDB writes: instants, to the microsecond.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_BATCH_RECORDS_MAX),
     "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BATCH_BYTES_MAX),
     # What jobs keep is 4 to 60 times as large in memory as on disk. Unless told, Spark takes it

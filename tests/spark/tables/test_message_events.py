@@ -4,6 +4,7 @@ import random
 import re
 from collections import Counter
 
+import pyarrow.parquet as pq
 import pytest
 
 from ledgermq.core.apply import new_state
@@ -122,16 +123,20 @@ def test_findings_of_audits_are_a_table(spark, tmp_path):
 def test_every_table_is_what_its_contract_says(logs, spark, tmp_path):
     """Its columns, types and key; its example query can be asked (data contracts).
 
-    Whether DuckDB writes it or Spark answers with it.
+    Whether DuckDB writes it or Spark; to who reads the files themselves they say the same, too.
     """
     folded, _ = logs
     answered, facts = folded.facts(spark_engine(spark)), folded.facts(duck_engine())
     write_tables(facts, tmp_path)
+    write_tables(answered, tmp_path / "by_spark")
     told = contracts()
     del told[findings_table.NAME]
     assert list(told) == list(TABLES)
     for name, (columns, key, query) in told.items():
         table = spark.read.parquet(str(tmp_path / name))
+        files = [pq.read_table(place / name) for place in (tmp_path, tmp_path / "by_spark")]
+        types = [[(one.name, one.type) for one in rows.schema] for rows in files]
+        assert types[0] == types[1], name
         answer = answered.query(TABLES[name])
         for frame in (table, answer):
             fields = [(one.name, one.dataType.simpleString()) for one in frame.schema.fields]

@@ -17,6 +17,7 @@ from sqlglot import exp
 
 # What one pair of two lists that were joined is called in a lambda.
 PAIR: Final = "pair"
+TEXT: Final = exp.DataType.build("text")
 
 
 @lru_cache(maxsize=1024)
@@ -32,7 +33,7 @@ def translated(text: str) -> str:
         made = _own(node)
         if made is not node:
             node.replace(made)
-    return str(query.sql("duckdb"))
+    return str(query.sql("duckdb", copy=False))
 
 
 def column_types(columns: str) -> str:
@@ -91,7 +92,7 @@ def _count_if(node: exp.CountIf) -> exp.Expression:
 
 def _concat(node: exp.Concat) -> exp.Expression:
     """Null where a part is null, which DuckDB's own one leaves out."""
-    parts: list[exp.Expression] = [exp.cast(one, "text") for one in node.expressions]
+    parts: list[exp.Expression] = [exp.Cast(this=one, to=TEXT.copy()) for one in node.expressions]
     return exp.Paren(this=reduce(lambda one, other: exp.DPipe(this=one, expression=other), parts))
 
 
