@@ -34,13 +34,15 @@ def test_they_meet_and_each_file_is_in_one(tmp_path):
     first = side_by_side._taken(items, 1, tmp_path)
     second = side_by_side._taken(items, 2, tmp_path)
     third = side_by_side._taken(items, 3, tmp_path)
+    fourth = side_by_side._taken(items, 4, tmp_path)
     assert next(first) is items[2]
     assert next(second) is items[7]
     assert next(third) is items[0]
+    assert next(fourth) is items[6]
     assert next(first) is items[3]
-    assert list(third) == [items[4], items[5], items[6]]
+    assert list(third) == [items[4], items[5]]
     assert list(second) == [items[1]]
-    assert list(first) == []
+    assert list(first) == list(fourth) == []
 
 
 @pytest.mark.parametrize(
@@ -69,4 +71,5 @@ def test_no_test_at_all_is_a_failure():
         check=False,
     )
     assert ended.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
-    assert {line[:4] for line in ended.stdout.splitlines()} >= {"1 | ", "2 | ", "3 | ", "all:"}
+    starts = {line[:4] for line in ended.stdout.splitlines()}
+    assert starts >= {*(f"{side} | " for side in side_by_side.SIDES), "all:"}

@@ -1,9 +1,10 @@
-"""Runs the tests as three pytest processes side by side, each test in one of them: `make test`.
+"""Runs the tests as four pytest processes side by side, each test in one of them: `make test`.
 
-Waiting for a broker and computing share a machine well, so one process begins with what needs a
-broker, one with what needs Spark, and one with the rest, which fills the time in which the others
-wait. Each takes whole files that nobody has begun, until none is left: no file needs to be told
-where it belongs. The third one never starts Spark, and the first one comes to it last.
+Waiting for a broker and computing share a machine well, so two processes begin with what needs a
+broker, from either end, one with what needs Spark, and one with the rest, which fills the time in
+which the others wait. Each takes whole files that nobody has begun, until none is left: no file
+needs to be told where it belongs. The last two never start Spark, and the first one comes to it
+last.
 
 Run as a module it is the parent, which starts all with the arguments given, prefixes their lines
 and ends as the worst of them. Loaded by pytest as a plugin it is what a process does.
@@ -30,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 # Number of a process and the directory of what all have begun, as `NUMBER:DIRECTORY`.
 SIDE_VARIABLE = "LEDGERMQ_TEST_SIDE"
 BYTECODE_VARIABLE = "PYTHONDONTWRITEBYTECODE"
-OF_BROKERS, OF_SPARK, OF_THE_REST = SIDES = (1, 2, 3)
+OF_BROKERS, OF_SPARK, OF_THE_REST, OF_BROKERS_TOO = SIDES = (1, 2, 3, 4)
 PR_SET_PDEATHSIG = 1
 WHOLE_RUNS = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
@@ -65,7 +66,7 @@ def _start(number: int, directory: Path, arguments: list[str]) -> subprocess.Pop
     command = [sys.executable, "-u", "-m", "pytest", "-p", "support.side_by_side"]
     command += ["-o", f"cache_dir={directory / f'cache-{number}'}", *arguments]
     path = [str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    # Kept bytecode: else all three compile all tests, and every process that they start all of us.
+    # Kept bytecode: else each compiles all tests, and every process that they start all of us.
     environment = {name: os.environ[name] for name in os.environ if name != BYTECODE_VARIABLE}
     return subprocess.Popen(
         command,
@@ -139,10 +140,12 @@ def _taken(items: list[pytest.Item], number: int, directory: Path) -> Iterator[p
     ordered = sorted(files, key=lambda path: (ranks[path], path))
     if number == OF_SPARK:
         ordered.reverse()
-    elif number == OF_THE_REST:
+    elif number != OF_BROKERS:
         # Of what needs a broker the last first: the first process comes from the other end.
         of_brokers = [path for path in reversed(ordered) if ranks[path] == 0]
-        ordered = [path for path in ordered if ranks[path] == 1] + of_brokers
+        of_the_rest = [path for path in ordered if ranks[path] == 1]
+        is_first = number == OF_BROKERS_TOO
+        ordered = of_brokers + of_the_rest if is_first else of_the_rest + of_brokers
     for path in ordered:
         mark = directory / str(path.relative_to(ROOT)).replace("/", "+")
         try:

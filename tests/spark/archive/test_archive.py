@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ledgermq_spark import history
 from ledgermq_spark.archive.archived import archived_facts
 from ledgermq_spark.archive.folding import rebuild_archived
 from ledgermq_spark.archive.log_archive import ArchiveBusyError, ArchiveMissingError, LogArchive
@@ -54,6 +55,18 @@ def test_tables_of_an_archive_are_those_of_the_log(spark, log, path):
     for name, text in TABLES.items():
         found, expected = (Counter(map(str, one.rows(text))) for one in (archived, folded))
         assert found == expected, name
+
+
+def test_tables_of_an_archive_are_frames_of_ones_own_session(spark, path, tmp_path):
+    """At a position, as Spark's own rows; what is chosen of them is told as lives."""
+    at = PER_STRETCH + 9
+    past = history.read_archive(spark, path, "QM1", at, directory=tmp_path)
+    archived = archived_facts(path, "QM1", at, spark=spark)
+    for name, frame in (("messages", past.messages()), ("message_events", past.events())):
+        expected = Counter(str(row) for row in archived.rows(TABLES[name]))
+        assert Counter(str(row.asDict(recursive=True)) for row in frame.collect()) == expected
+    (life,) = past.lives("put_position > 0", most=1)
+    assert life.queue_manager == "QM1"
 
 
 def test_a_rebuild_from_an_archive_is_the_one_from_the_log(spark, log, path):
