@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import NotLeaderForPartitionError
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy
 from aiokafka.structs import TopicPartition
@@ -14,6 +16,7 @@ from confluent_kafka import Producer
 # gzip is the only one that needs no library beside Python.
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 NOT_TEXT = b"\xff\xfe\x80"
+LEADER_SECONDS_MAX = 30.0
 
 
 class _NotText(str):
@@ -41,21 +44,24 @@ def write_unnamed_header(
     builder.append(0, timestamp_ms, key, value, named)
     batch = bytes(builder.build())
 
-    async def send() -> None:
+    async def send() -> int:
         client = AIOKafkaClient(bootstrap_servers=bootstrap)
         try:
             await client.bootstrap()
             await client.set_topics([topic])
             leader = client.cluster.leader_for_partition(TopicPartition(topic, partition))
             request = ProduceRequest(None, 1, 30_000, [(topic, [(partition, batch)])])
-            answer = await client.send(leader, request)
-            for _, found in answer.topics:
-                for _, code, *_ in found:
-                    assert code == 0, f"Kafka's error {code} on {topic}"
+            ((_, ((_, code, *_),)),) = (await client.send(leader, request)).topics
+            return int(code)
         finally:
             await client.close()
 
-    asyncio.run(send())
+    until = time.monotonic() + LEADER_SECONDS_MAX
+    while (code := asyncio.run(send())) == NotLeaderForPartitionError.errno:
+        # A broker that has just started names itself before it leads.
+        assert time.monotonic() < until, f"nobody leads {topic}"
+        time.sleep(0.1)
+    assert code == 0, f"Kafka's error {code} on {topic}"
 
 
 def producers(bootstrap: str, **more: Any) -> list[Producer]:
