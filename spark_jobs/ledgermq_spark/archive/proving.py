@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgermq_spark.archive.folding import plan_of
 from ledgermq_spark.archive.stretch import FOLD, ArchiveBrokenError, Stretch
+from ledgermq_spark.log.machine import seldom_looked_for_cycles
 from ledgermq_spark.log.rows import LONG, TEXT, arrow_batch, arrow_type, spark_schema
 from ledgermq_spark.rebuild.checkpoints import state_digest
 from ledgermq_spark.rebuild.fold import TOLD, Fold
@@ -69,7 +70,9 @@ def prove_stretches(spark: SparkSession, stretches: Sequence[Stretch]) -> list[P
 def _prove_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for row in batch.to_pylist():
-            yield arrow_batch(PROVEN_COLUMNS, [_prove(row["path"], row["before"])])
+            with seldom_looked_for_cycles():
+                proven = _prove(row["path"], row["before"])
+            yield arrow_batch(PROVEN_COLUMNS, [proven])
 
 
 def _prove(path: str, before: str | None) -> tuple[Any, ...]:

@@ -132,25 +132,31 @@ def arrow_table(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
 
 
 def _arrays(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> list[pa.Array]:
-    turned = list(zip(*rows, strict=True)) or [()] * len(columns)
+    return _typed(columns, list(zip(*rows, strict=True)) or [()] * len(columns))
+
+
+def _typed(columns: Columns, values: Sequence[Sequence[Any]]) -> list[pa.Array]:
     return [
-        pa.array(values, type=arrow_type(kind))
-        for values, (_, kind) in zip(turned, columns, strict=True)
+        pa.array(one, type=arrow_type(kind)) for one, (_, kind) in zip(values, columns, strict=True)
     ]
 
 
-def batch_of(columns: Columns, struct: str, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
-    """Rows of one column that is a struct; the first column says its name, all others are null."""
+def batch_of(columns: Columns, struct: str, values: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """Rows of one column that is a struct, by its fields.
+
+    The first column says its name, all others are null.
+    """
+    count = len(values[0])
     arrays = []
     for name, kind in columns:
         if name == struct:
             assert isinstance(kind, t.StructType)
             fields = [(one.name, one.dataType) for one in kind.fields]
             names = [one.name for one in kind.fields]
-            arrays.append(pa.StructArray.from_arrays(_arrays(fields, rows), names=names))
+            arrays.append(pa.StructArray.from_arrays(_typed(fields, values), names=names))
         else:
-            arrays.append(pa.nulls(len(rows), arrow_type(kind)))
-    arrays[0] = pa.array([struct] * len(rows), type=pa.string())
+            arrays.append(pa.nulls(count, arrow_type(kind)))
+    arrays[0] = pa.array([struct] * count, type=pa.string())
     return pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in columns])
 
 

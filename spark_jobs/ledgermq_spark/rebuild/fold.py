@@ -255,7 +255,6 @@ class Fold:
             self.chain = sha256(self.chain + head + (value or b"")).digest()
             # A time that nobody trusts moves no clock.
             fold(operation, offset, time_ms * 1000 if stamp == 1 else state.time)
-        self._told["move"] = self.testimony.take()
         if "links" in plan.tells:
             first = state.position + 1 - len(links)
             for at in range(0, len(links), LINKS_PER_ROW):
@@ -275,10 +274,13 @@ class Fold:
         rows, self._rows = self._rows, []
         for start in range(0, len(rows), PAYLOADS_PER_BATCH):
             yield arrow_batch(FOLD_COLUMNS, rows[start : start + PAYLOADS_PER_BATCH])
+        for moves in self.testimony.take():
+            yield batch_of(FOLD_COLUMNS, "move", moves)
         for name, told in self._told.items():
             self._told[name] = []
             for start in range(0, len(told), ROWS_PER_BATCH):
-                yield batch_of(FOLD_COLUMNS, name, told[start : start + ROWS_PER_BATCH])
+                some = list(zip(*told[start : start + ROWS_PER_BATCH], strict=True))
+                yield batch_of(FOLD_COLUMNS, name, some)
 
     def _hole_before(self, offset: int) -> Skipped | None:
         """The positions without a record before the next one, if all were declared skipped."""

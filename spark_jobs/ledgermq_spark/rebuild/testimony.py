@@ -6,6 +6,7 @@ topic or subscription, which only the fold knows at that moment.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ledgermq.core.entry import Move
@@ -61,6 +62,7 @@ SEGMENT_COLUMNS = (
     ("live_messages", LONG),
 )
 MOST = "most"
+MOVES_AT_ONCE = 2_000
 Row = tuple[Any, ...]
 
 
@@ -70,7 +72,7 @@ class Testimony:
     def __init__(self, state: QueueManager) -> None:
         self._state = state
         self._names: dict[tuple[int, bool], tuple[str, str, str | None]] = {}
-        self._rows: list[Row] = []
+        self._heard: list[tuple[Move, int, tuple[str, str, str | None]]] = []
 
     def hear(self, move: Move) -> None:
         """The listener of an entry."""
@@ -78,14 +80,15 @@ class Testimony:
         name = self._names.get(key)
         if name is None:
             name = self._names[key] = _name_of(self._store(*key))
-        self._rows.append(
-            (move.position, move.step, self._state.time, move.store, *name, *move[4:])
-        )
+        self._heard.append((move, self._state.time, name))
 
-    def take(self) -> list[Row]:
-        """The moves since the last call, as rows of `MOVE_COLUMNS`."""
-        rows, self._rows = self._rows, []
-        return rows
+    def take(self) -> Iterator[list[Sequence[Any]]]:
+        """The moves since the last call, some at a time, as `MOVE_COLUMNS`."""
+        heard, self._heard = self._heard, []
+        for start in range(0, len(heard), MOVES_AT_ONCE):
+            moves, times, names = zip(*heard[start : start + MOVES_AT_ONCE], strict=True)
+            position, step, store, _, *rest = zip(*moves, strict=True)
+            yield [position, step, times, store, *zip(*names, strict=True), *rest]
 
     def standing(self) -> list[Row]:
         """How many messages there are of each kind at the end, as rows of `STANDING_COLUMNS`."""

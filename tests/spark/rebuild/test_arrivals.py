@@ -29,7 +29,7 @@ def came_in(history, *, restored=False, witness=None):
         outcomes = apply(state, operation, position, entry.time, testimony.hear)
         if witness is not None:
             witness.observe(operation, position, outcomes)
-        for row in testimony.take():
+        for row in (row for moves in testimony.take() for row in zip(*moves, strict=True)):
             move = dict(zip([name for name, _ in stated.MOVE_COLUMNS], row, strict=True))
             is_put = move["before"] in ("new", "uncommitted put") and move["session"] >= 0
             if not is_put or move["sequence"] < 0 or move["kind"] == "subscription":

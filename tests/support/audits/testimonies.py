@@ -74,7 +74,8 @@ def folded_stretches(
         answered.append(outcomes)
         rows["operations"].append((name, *decoded(position, entry)))
         rows["outcomes"] += [(name, *folded(one)) for one in outcomes]
-        rows["moves"] += [(name, *row) for row in testimony.take()]
+        heard = (row for moves in testimony.take() for row in zip(*moves, strict=True))
+        rows["moves"] += [(name, *row) for row in heard]
         rows["clock"].append((name, position, state.time, state.time_reference))
         if position == ends[at]:
             rows["standing"] += [(name, *row) for row in testimony.standing()]

@@ -22,7 +22,7 @@ from pyarrow.parquet import ParquetFile
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.laws.engines.duck_dialect import column_types, translated, type_of
 from ledgermq_spark.laws.refusals.text_checks import CHECKS
-from ledgermq_spark.log.machine import MEMORY_VARIABLE, cores, memory
+from ledgermq_spark.log.machine import MEMORY_VARIABLE, cores, memory, seldom_looked_for_cycles
 from ledgermq_spark.log.rows import arrow_batch
 from ledgermq_spark.log.store import ParquetRows, Store, local_path
 
@@ -167,7 +167,7 @@ class DuckEngine:
         return self._of_arrow(self._new(name), pa.Table.from_batches(batches))
 
     def _passed_here(self, asked: str, one: Pass) -> list[pa.RecordBatch]:
-        with self._asking():
+        with self._asking(), seldom_looked_for_cycles():
             rows = self._database.sql(f"FROM {asked} ORDER BY {_order(one)}")
             return list(one.take(rows.to_arrow_reader(BATCH_ROWS)))
 
@@ -184,8 +184,9 @@ class DuckEngine:
         take = one.take
 
         def taken(paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
-            for path in paths:
-                yield from take(ParquetFile(path).iter_batches(BATCH_ROWS))
+            with seldom_looked_for_cycles():
+                for path in paths:
+                    yield from take(ParquetFile(path).iter_batches(BATCH_ROWS))
 
         paths = self.spark.sparkContext.parallelize(map(str, files), number)
         found = paths.mapPartitions(taken).collect()
