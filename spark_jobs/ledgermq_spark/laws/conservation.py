@@ -7,13 +7,17 @@ from ledgermq_spark.laws.law import Breach, Law
 # Purged and rolled back messages are counted by nobody: their queue or their put is gone.
 CONSERVED = """
 WITH
+turns AS (
+    SELECT queue_manager, store, kind, before, after, cause, count(*) AS number FROM {new_moves}
+    GROUP BY ALL
+),
 changes AS (
-    SELECT queue_manager, store, kind, after AS what, 1 AS change FROM {new_moves}
+    SELECT queue_manager, store, kind, after AS what, number AS change FROM turns
     WHERE after <> 'gone'
     UNION ALL
-    SELECT queue_manager, store, kind, before, -1 FROM {new_moves} WHERE before <> 'new'
+    SELECT queue_manager, store, kind, before, -number FROM turns WHERE before <> 'new'
     UNION ALL
-    SELECT queue_manager, store, kind, cause, 1 FROM {new_moves}
+    SELECT queue_manager, store, kind, cause, number FROM turns
     WHERE cause IN ('consumed', 'expired', 'moved', 'dropped', 'removed')
     UNION ALL
     SELECT queue_manager, store, kind, what, count FROM {stood} WHERE what <> 'most'
@@ -45,6 +49,10 @@ turns AS (
     SELECT queue_manager, store, kind, before, after, position, step, size_bytes
     FROM {new_moves} JOIN sizes USING (queue_manager, put_position, put_index)
 ),
+together AS (
+    SELECT queue_manager, store, kind, before, after, sum(size_bytes) AS size_bytes FROM turns
+    GROUP BY ALL
+),
 begun AS (SELECT * FROM {stood} WHERE size_bytes IS NOT NULL),
 changes AS (
     SELECT queue_manager, store, kind, position, step, size_bytes,
@@ -57,7 +65,7 @@ held AS (
     FROM (
         SELECT queue_manager, store, kind, position, step, change,
             change * size_bytes AS change_bytes
-        FROM changes
+        FROM changes WHERE change <> 0
         UNION ALL
         SELECT queue_manager, store, kind, -1, -1, count, size_bytes FROM begun
         WHERE what <> 'most'
@@ -74,10 +82,11 @@ told AS (
     SELECT queue_manager, store, kind, what, NULL, sum(size_bytes) FROM (
         SELECT queue_manager, store, kind, what, size_bytes FROM begun WHERE what <> 'most'
         UNION ALL
-        SELECT queue_manager, store, kind, after AS what, size_bytes FROM turns
+        SELECT queue_manager, store, kind, after AS what, size_bytes FROM together
         WHERE after <> 'gone'
         UNION ALL
-        SELECT queue_manager, store, kind, before, -size_bytes FROM turns WHERE before <> 'new'
+        SELECT queue_manager, store, kind, before, -size_bytes FROM together
+        WHERE before <> 'new'
     )
     GROUP BY ALL
 )

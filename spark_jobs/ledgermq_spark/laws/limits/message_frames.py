@@ -45,12 +45,18 @@ FROM asked
 # there (null: never). What goes elsewhere keeps its time unless it expired, and asks its header for
 # a limit unless it exceeded one (§14, §15). `is_told` is false where the moves do not tell which of
 # several copies of a message it was that went on; `limit` is null where they do not tell its limit.
+# Of what never went elsewhere nothing of that is asked.
 LIVES = """
 WITH
+elsewhere AS (
+    SELECT DISTINCT queue_manager, put_position, put_index FROM {moves}
+    WHERE before = 'new' AND session < 0 AND sequence >= 0 AND kind <> 'subscription'
+),
 life AS (
-    SELECT *, lag(until_us) OVER (
+    SELECT queue_manager, store, kind, destination, sequence, put_position, put_index, position,
+        step, time_us, session, before, cause, lag(until_us) OVER (
         PARTITION BY queue_manager, store, kind, sequence ORDER BY position, step) AS waited_until
-    FROM {moves}
+    FROM {moves} LEFT SEMI JOIN elsewhere USING (queue_manager, put_position, put_index)
 ),
 copied AS (
     SELECT queue_manager, position, TRUE AS is_copy FROM {applied}
@@ -71,9 +77,14 @@ told AS (
     FROM life LEFT JOIN copied USING (queue_manager, position)
 ),
 arrivals AS (
-    SELECT told.*, before = 'new' AND session < 0 AS is_elsewhere
-    FROM told WHERE before IN ('new', 'uncommitted put') AND sequence >= 0
-        AND kind <> 'subscription'
+    SELECT queue_manager, store, kind, destination, sequence, put_position, put_index, position,
+        step, time_us, TRUE AS is_elsewhere, left_as, has_expired, is_several, is_copy
+    FROM told WHERE before = 'new' AND session < 0 AND sequence >= 0 AND kind <> 'subscription'
+    UNION ALL
+    SELECT queue_manager, store, kind, destination, sequence, put_position, put_index, position,
+        step, time_us, FALSE, NULL, FALSE, FALSE, NULL
+    FROM {moves} WHERE (before = 'new' AND session >= 0 OR before = 'uncommitted put')
+        AND sequence >= 0 AND kind <> 'subscription'
 ),
 given AS (
     SELECT queue_manager, kind, store, sequence, IF(max(redelivery_limit) = min(redelivery_limit),
@@ -138,7 +149,8 @@ WHERE before IN ('unacknowledged', 'uncommitted get') AND cause NOT IN ('consume
 STAYS = f"""
 WITH
 moved AS (
-    SELECT *, lead(position) OVER life AS left_at, lead(cause) OVER life AS left_as,
+    SELECT queue_manager, store, kind, sequence, position, after,
+        lead(position) OVER life AS left_at, lead(cause) OVER life AS left_as,
         lead(after) OVER life AS left_to, first(time_us) OVER life AS numbered_us
     FROM {{moves}} WHERE sequence >= 0 AND kind <> 'topic'
     WINDOW life AS (PARTITION BY queue_manager, store, kind, sequence ORDER BY position, step)

@@ -38,7 +38,7 @@ told AS (
         session >= 0 AS is_put, min(step) OVER (
             PARTITION BY queue_manager, position, put_position, before = 'new') AS first_step
     FROM {new_moves} JOIN sizes USING (queue_manager, put_position, put_index)
-    WHERE kind <> 'subscription'
+    WHERE kind <> 'subscription' AND (before = 'new' OR after = 'gone')
 ),
 turns AS (
     SELECT queue_manager, segment, position, IF(is_put, first_step, step) AS step,
