@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ledgermq.garbage import seldom_looked_for_cycles
 from ledgermq_spark.archive.folding import plan_of
 from ledgermq_spark.archive.stretch import FOLD, ArchiveBrokenError, Stretch
-from ledgermq_spark.log.machine import seldom_looked_for_cycles
 from ledgermq_spark.log.rows import LONG, TEXT, arrow_batch, arrow_type, spark_schema
 from ledgermq_spark.rebuild.checkpoints import state_digest
 from ledgermq_spark.rebuild.fold import TOLD, Fold

@@ -18,12 +18,12 @@ from ledgermq_spark.archive.stretch import (
     ArchiveBrokenError,
     Stretch,
 )
+from ledgermq_spark.jobs.reading import EVERYTHING
 from ledgermq_spark.jobs.work import Work, begin
 from ledgermq_spark.log.durable_files import file_digest, settled, sync, write_durably
 from ledgermq_spark.log.positions import PositionOutOfRangeError, resolve_at
 from ledgermq_spark.log.read_log import read_raw, write_operations
 from ledgermq_spark.log.rows import OPERATION_COLUMNS
-from ledgermq_spark.rebuild.fold import TOLD
 from ledgermq_spark.rebuild.rebuild import Progress, fold_log
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
@@ -144,7 +144,7 @@ def _make(
             work.log,
             last,
             checkpoint=None if before is None else before.state(),
-            tells=(*TOLD, "links"),
+            tells=EVERYTHING,
             directory=place,
         )
         copying.result()

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from ledgermq_spark.audit.compare import Differences, differences
 from ledgermq_spark.audit.conservation import check_counts, summary_of
 from ledgermq_spark.audit.contents import altered_contents
-from ledgermq_spark.audit.findings.classify import Holders, Identity, classify, holder_of
+from ledgermq_spark.audit.earlier import delivered_before, holders_in
+from ledgermq_spark.audit.findings.classify import classify
 from ledgermq_spark.audit.findings.evidence import ANOMALY_KINDS, Evidence
 from ledgermq_spark.audit.findings.judging import judge
 from ledgermq_spark.audit.findings.naming import name_messages
@@ -26,7 +27,6 @@ from ledgermq_spark.audit.relocations import altered_copies
 from ledgermq_spark.audit.report.by_hand import done_by_hand
 from ledgermq_spark.audit.states import compare_live, compare_messages
 from ledgermq_spark.laws.all_laws import LAWS
-from ledgermq_spark.log.rows import LONG
 from ledgermq_spark.pages.page import counted
 from ledgermq_spark.tables.totals import totals_of
 from ledgermq_spark.tables.traffic import (
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ledgermq_spark.laws.law import Law
     from ledgermq_spark.rebuild.checkpoints import Checkpoint
 
-__all__ = ["EXIT_CODES", "AuditReport", "Subject", "audit", "judge", "unreadable_chunks"]
+__all__ = ["EXIT_CODES", "AuditReport", "Subject", "audit", "judge"]
 
 EXIT_CODES = {"agrees": 0, "anomalies": 1, "unproven": 5}
 
@@ -71,7 +71,7 @@ class Subject:
     facts: Facts
     root_bytes: bytes
     blocks: Callable[[], list[bytes]]
-    rebuilt_messages: pa.Table
+    rebuilt_messages: Callable[[], pa.Table]
     statuses: list[dict[str, Any]]
     topics: list[dict[str, Any]]
     subscriptions: list[dict[str, Any]]
@@ -163,11 +163,11 @@ def audit(subject: Subject) -> AuditReport:
         floors=subject.floors,
         answered_until=subject.answered_until,
     )
-    holders = _holders(subject) if found.extra or found.missing or found.differing else {}
+    holders = holders_in(subject.facts) if found.extra or found.missing or found.differing else {}
     unproven = [*subject.unproven, *_unproven(found)]
     primary = [
         *subject.first_findings,
-        *classify(found, _delivered_before(subject, found, holders), holders),
+        *classify(found, delivered_before(subject.expected, found, holders), holders),
         *altered_contents(subject.operations, subject.recorded),
         *altered_copies(subject.operations, subject.expected),
     ]
@@ -178,7 +178,7 @@ def audit(subject: Subject) -> AuditReport:
     second = [
         *subject.of_headers,
         *broken,
-        *compare_messages(subject.facts, subject.rebuilt_messages, subject.position),
+        *compare_messages(subject.facts, subject.rebuilt_messages(), subject.position),
     ]
     anomalies, consequences = judge([*primary, *live, *_miscounted(subject)], second)
     anomalies = name_messages(anomalies, subject.facts)
@@ -232,28 +232,6 @@ def proof_of(
     return {"since": since, "until": position, "start": start, "laws": [*laws]}
 
 
-# Which subscription the consumers of topics get from, as far as they got anything.
-HOLDERS = """
-SELECT DISTINCT session, consumer, store FROM {moves}
-WHERE delivery > 0 AND kind = 'subscription'
-"""
-
-
-# Records of the lanes that are neither chunk nor answer.
-UNREADABLE = f"""
-SELECT lane_partition, lane_offset, detail FROM {{rows}} WHERE kind = 'Unreadable'
-ORDER BY lane_partition, lane_offset LIMIT {LISTED_MAX}
-"""
-# Deliveries of some messages.
-DELIVERED = """
-SELECT position, session, consumer, put_position, put_index
-FROM (
-    SELECT position, session, consumer, put_position, put_indexes[at] AS put_index
-    FROM (SELECT * FROM {rows} WHERE kind = 'Delivered')
-        LATERAL VIEW posexplode(put_positions) AS at, put_position
-)
-    LEFT SEMI JOIN {suspects} USING (put_position, put_index)
-"""
 REFUSED = """
 SELECT reason, count(*) AS total FROM {rows} WHERE kind = 'Refused'
 GROUP BY reason ORDER BY reason
@@ -262,11 +240,6 @@ REFUSED_FIRST = f"""
 SELECT position, session, session_sequence, reason, detail FROM {{rows}} WHERE kind = 'Refused'
 ORDER BY position, index LIMIT {LISTED_MAX}
 """
-
-
-def _holders(subject: Subject) -> Holders:
-    rows = subject.facts.rows(HOLDERS)
-    return {(row["session"], row["consumer"]): row["store"] for row in rows}
 
 
 def _stuck_notes(stuck: list[dict[str, Any]]) -> list[str]:
@@ -347,20 +320,6 @@ def _live(subject: Subject, notes: list[str]) -> list[Evidence]:
     return told
 
 
-def unreadable_chunks(recorded: Frame) -> list[Evidence]:
-    """Records of the lanes that are neither chunk nor answer."""
-    return [
-        Evidence(
-            kind="altered outcome",
-            source="outcomes",
-            summary=f"record {row['lane_offset']} of outcomes partition {row['lane_partition']} "
-            "cannot be read",
-            found=row["detail"] or "",
-        )
-        for row in recorded.rows(UNREADABLE)
-    ]
-
-
 def _unproven(found: Differences) -> list[str]:
     told = []
     if found.totals.get("expired"):
@@ -374,28 +333,6 @@ def _unproven(found: Differences) -> list[str]:
             f"{counted(found.totals['unanswered'], 'outcomes')}; no worker runs, or it is behind"
         )
     return told
-
-
-def _delivered_before(subject: Subject, found: Differences, holders: Holders) -> set[Identity]:
-    """Of the messages that are delivered too often: those the log had delivered before."""
-    suspects: dict[Identity, int] = {}
-    rows = [*found.extra.values(), *(row for _, told in found.differing.values() for row in told)]
-    for row in rows:
-        holder = holder_of(row, holders)
-        for put in zip(row["put_positions"] or (), row["put_indexes"] or (), strict=True):
-            identity = (*put, holder)
-            suspects[identity] = max(row["position"], suspects.get(identity, -1))
-    if not suspects:
-        return set()
-    columns = (("put_position", LONG), ("put_index", LONG))
-    puts = sorted({identity[:2] for identity in suspects})
-    frame = subject.expected.beside("suspects", columns, puts)
-    earlier = subject.expected.rows(DELIVERED, suspects=frame)
-    called = [
-        ((row["put_position"], row["put_index"], holder_of(row, holders)), row["position"])
-        for row in earlier
-    ]
-    return {identity for identity, at in called if at <= suspects.get(identity, -1)}
 
 
 def _refused(expected: Frame) -> tuple[dict[str, int], list[dict[str, Any]]]:

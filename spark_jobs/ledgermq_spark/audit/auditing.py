@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ledgermq_spark.audit.alignment import alignment
 from ledgermq_spark.audit.anchors import CHECKPOINT, GIVEN, Anchor, ChainProof, anchor_findings
@@ -13,11 +11,13 @@ from ledgermq_spark.audit.audit import AuditReport, Subject, audit
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.findings.judging import judge
 from ledgermq_spark.audit.headers import check_operation_headers
+from ledgermq_spark.audit.lane_ends import answered_until, lane_floors
 from ledgermq_spark.audit.witnesses import Noted, Witnesses, hear
+from ledgermq_spark.jobs.reading import EVERYTHING, facts_of, fold, lanes_frame, read_all
 from ledgermq_spark.jobs.work import STEPS, Work
 from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.laws.facts import Facts
-from ledgermq_spark.log.rows import BYTES, LONG, OPERATION_COLUMNS
+from ledgermq_spark.log.rows import BYTES, LONG
 from ledgermq_spark.log.skipped import answered_before, declaration_notes
 from ledgermq_spark.rebuild.checkpoints import (
     Checkpoint,
@@ -25,14 +25,9 @@ from ledgermq_spark.rebuild.checkpoints import (
     Checkpoints,
     read_checkpoints,
 )
-from ledgermq_spark.rebuild.fold import TOLD
-from ledgermq_spark.rebuild.frames import links_frame, told_frames
-from ledgermq_spark.rebuild.rebuild import fold_log
+from ledgermq_spark.rebuild.frames import links_frame
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
 from ledgermq_spark.rebuild.stopping import hole_told
-
-if TYPE_CHECKING:
-    from ledgermq_spark.log.store import ParquetRows
 
 
 class Auditing:
@@ -60,7 +55,7 @@ class Auditing:
             checkpoints = checkpoints_of(work)
             live = checkpoint_at(checkpoints, position, live_position, findings)
         with work.stage("folding and reading the log", 1):
-            rebuilt, read, lanes = _read_all(work, position)
+            rebuilt, read, lanes = read_all(work, position)
             engine = work.engine(rebuilt.files)
             operations = Frame.taken(engine, "operations_read", read)
             told = hear(work, Frame.taken(engine, "lanes", lanes), checkpoints, self._noted)
@@ -84,7 +79,7 @@ class Auditing:
             recorded = recorded.where(f"position <= {end}")
             if end != rebuilt.position:
                 with work.stage("folding again, up to the gap", 3):
-                    rebuilt = _fold(work, end)
+                    rebuilt = fold(work, end, tells=EVERYTHING)
         report = self._compare(rebuilt, operations, recorded, live)
         report = replace(report, chain_proof=proof.as_dict() | {"told": proof.told()})
         if rebuilt.skipped:
@@ -116,24 +111,6 @@ class Auditing:
             )
             report = audit(subject)
         return replace(report, seconds=work.seconds)
-
-
-def facts_of(rebuilt: Rebuilt, operations: Frame) -> Facts:
-    """What laws and tables are asked of, for one queue manager, by the engine of its operations."""
-    name, files = rebuilt.queue_manager, rebuilt.files
-    frames = operations.engine.taken(told_frames(files, f"'{name}'", ends=files))
-    columns = ", ".join(column for column, _ in OPERATION_COLUMNS)
-    own = operations.ask(
-        f"SELECT {columns}, '{name}' AS queue_manager FROM {{rows}} "
-        f"WHERE position <= {rebuilt.position}"
-    )
-    return Facts(operations.engine, {**frames, "operations": own.held})
-
-
-def lanes_frame(work: Work, position: int) -> Frame:
-    """What the lanes hold (`Work.outcomes`), with an engine that suits it."""
-    read = work.outcomes(position)
-    return Frame.taken(work.engine(read.paths), "lanes", read)
 
 
 def checkpoints_of(work: Work) -> Checkpoints:
@@ -197,34 +174,6 @@ def tell_of_cut(told: Witnesses, proof: ChainProof, findings: list[Evidence]) ->
     findings[:] = [one for one in findings if one not in gaps]
     findings.append(told.above.evidence(gaps[0] if gaps else None))
     return replace(proof, differs_from=end, differs_to=told.above.lowest)
-
-
-def read_log(work: Work, position: int) -> tuple[Rebuilt, ParquetRows]:
-    """Folds and decodes at once: the fold of one queue manager keeps but one core busy."""
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        folding = pool.submit(_fold, work, position)
-        operations = work.operations(position)
-        return folding.result(), operations
-
-
-def _read_all(work: Work, position: int) -> tuple[Rebuilt, ParquetRows, ParquetRows]:
-    """The log, and meanwhile what the lanes hold."""
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        reading = pool.submit(read_log, work, position)
-        recorded = work.outcomes(position)
-        return *reading.result(), recorded
-
-
-def _fold(work: Work, position: int) -> Rebuilt:
-    return fold_log(
-        work.spark,
-        work.bootstrap,
-        work.claim,
-        work.log,
-        position,
-        tells=(*TOLD, "links"),
-        directory=work.store.path / f"to-{position}",
-    )
 
 
 def checkpoint_at(
@@ -294,7 +243,7 @@ def _subject(
         facts=facts,
         root_bytes=rebuilt.root_bytes,
         blocks=rebuilt.block_bytes,
-        rebuilt_messages=rebuilt.messages(),
+        rebuilt_messages=rebuilt.messages,
         statuses=rebuilt.statuses,
         topics=rebuilt.topics,
         subscriptions=rebuilt.subscriptions,
@@ -306,44 +255,6 @@ def _subject(
         floors=lane_floors(work, recorded),
         answered_until=answered_until(recorded, live),
     )
-
-
-def answered_until(recorded: Frame, live: Checkpoint | None) -> int | None:
-    """Above which position outcomes may still come; None where the live state says that none will.
-
-    That is the highest that any was recorded of, -1 if there is none.
-    """
-    if live is not None:
-        return None
-    (row,) = recorded.rows("SELECT max(position) AS highest FROM {rows}")
-    return -1 if row["highest"] is None else int(row["highest"])
-
-
-# The lowest position that each lane tells of in its first record.
-FIRST_OF_LANES = """
-SELECT lane, min_by(position, lane_offset) AS position
-FROM (
-    SELECT lane, lane_offset, max(position) AS position FROM {rows} GROUP BY lane, lane_offset
-)
-GROUP BY lane
-"""
-
-
-def lane_floors(
-    work: Work, recorded: Frame, lanes_from: Sequence[int] | None = None
-) -> dict[int, int]:
-    """Lanes that have lost their oldest records, and the position up to which that matters.
-
-    What lies below the offsets that they are read from does not.
-    """
-    firsts = lanes_from or [0] * len(work.lanes)
-    lanes = enumerate(zip(work.lanes, firsts, strict=True))
-    expired = [at for at, (lane, first) in lanes if lane.start > first]
-    if not expired:
-        return {}
-    told = {row["lane"]: row["position"] for row in recorded.rows(FIRST_OF_LANES)}
-    floors = {lane: told.get(lane, 2**62) for lane in expired}
-    return floors | {-1: max(floors.values())}
 
 
 def audit_of_nothing(work: Work, noted: Noted) -> AuditReport:

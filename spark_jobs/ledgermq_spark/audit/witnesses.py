@@ -7,20 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ledgermq_spark.audit.above import Above, recorded_above
 from ledgermq_spark.audit.anchors import CHECKPOINT, Anchor
-from ledgermq_spark.audit.audit import unreadable_chunks
+from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.headers import check_outcome_records
 from ledgermq_spark.log.other_partitions import records_elsewhere
 from ledgermq_spark.log.positions import partition_ranges
+from ledgermq_spark.tables.traffic import LISTED_MAX
 
 if TYPE_CHECKING:
-    from ledgermq_spark.audit.findings.evidence import Evidence
     from ledgermq_spark.jobs.work import Work
     from ledgermq_spark.laws.engines.frame import Frame
     from ledgermq_spark.rebuild.checkpoints import Checkpoints
+
+# Records of the lanes that are neither chunk nor answer.
+UNREADABLE: Final = f"""
+SELECT lane_partition, lane_offset, detail FROM {{rows}} WHERE kind = 'Unreadable'
+ORDER BY lane_partition, lane_offset LIMIT {LISTED_MAX}
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +70,22 @@ def hear(work: Work, lanes: Frame, checkpoints: Checkpoints, noted: Noted) -> Wi
         anchors=[one for one in anchors if one.position < end],
         above=recorded_above(lanes, end, anchors, noted.live_position),
         findings=[
-            *unreadable_chunks(lanes),
+            *_unreadable_chunks(lanes),
             *records_elsewhere(work.bootstrap, work.topics, work.claim),
         ],
         of_headers=check_outcome_records(lanes),
     )
+
+
+def _unreadable_chunks(recorded: Frame) -> list[Evidence]:
+    """Records of the lanes that are neither chunk nor answer."""
+    return [
+        Evidence(
+            kind="altered outcome",
+            source="outcomes",
+            summary=f"record {row['lane_offset']} of outcomes partition {row['lane_partition']} "
+            "cannot be read",
+            found=row["detail"] or "",
+        )
+        for row in recorded.rows(UNREADABLE)
+    ]

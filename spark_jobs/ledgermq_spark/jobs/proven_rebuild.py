@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.audit.above import recorded_above
 from ledgermq_spark.audit.anchors import ChainProof
-from ledgermq_spark.audit.auditing import lane_floors, lanes_frame, prove_chain
+from ledgermq_spark.audit.auditing import prove_chain
 from ledgermq_spark.audit.compare import Differences, differences
 from ledgermq_spark.audit.findings.evidence import Evidence
+from ledgermq_spark.audit.lane_ends import lane_floors
 from ledgermq_spark.audit.witnesses import Witnesses
+from ledgermq_spark.jobs.reading import fold, lanes_frame
 from ledgermq_spark.jobs.work import STEPS, Work, begin
 from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.log.skipped import answered_before
 from ledgermq_spark.rebuild.checkpoints import Checkpoint
 from ledgermq_spark.rebuild.frames import outcomes_frame
-from ledgermq_spark.rebuild.rebuild import Progress, fold_log
+from ledgermq_spark.rebuild.rebuild import Progress
 from ledgermq_spark.rebuild.rebuilt import Digests, Rebuilt
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
 
@@ -91,7 +93,7 @@ def proven_rebuild(
     """
     work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress)
     with work.stage("folding", 1):
-        rebuilt = _fold(work, position, base, tells=("outcome", "links"), digests_at=digests_at)
+        rebuilt = fold(work, position, base, tells=("outcome", "links"), digests_at=digests_at)
     if rebuilt.stopped is not None:
         raise FoldStoppedError(why_stopped(queue_manager, rebuilt.stopped))
     digests = dict(rebuilt.digests)
@@ -107,13 +109,13 @@ def proven_rebuild(
     highest = max((one for one in digests_at if one < work.log.end), default=-1)
     if highest > position:
         with work.stage("judging checkpoints above", 4):
-            above = _fold(work, highest, _as_base(rebuilt), digests_at=digests_at)
+            above = fold(work, highest, _as_base(rebuilt), digests_at=digests_at)
         digests |= above.digests
     allowed = _allowed(rebuilt, found, base)
     if allowed < position:
         notes.append(_why_lower(position, allowed, found))
         with work.stage("folding again, to what was answered", 4):
-            rebuilt = _fold(work, allowed, base)
+            rebuilt = fold(work, allowed, base)
     if base is not None:
         notes.append(
             f"the state up to position {base.position} is that of the checkpoint there, which was "
@@ -123,27 +125,6 @@ def proven_rebuild(
     work.tell("done", STEPS, STEPS)
     return ProvenRebuild(
         rebuilt=rebuilt, digests=digests, chain_proof=proof, compared=found.compared, notes=notes
-    )
-
-
-def _fold(
-    work: Work,
-    position: int,
-    base: Checkpoint | None,
-    *,
-    tells: tuple[str, ...] = (),
-    digests_at: frozenset[int] = frozenset(),
-) -> Rebuilt:
-    return fold_log(
-        work.spark,
-        work.bootstrap,
-        work.claim,
-        work.log,
-        position,
-        checkpoint=base,
-        tells=tells,
-        digests_at=digests_at,
-        directory=work.store.path / f"to-{position}",
     )
 
 
@@ -182,7 +163,9 @@ def _prove(
 def _compare(work: Work, rebuilt: Rebuilt, recorded: Frame, base: Checkpoint | None) -> Differences:
     start = -1 if base is None else base.position
     return differences(
-        Frame.taken(recorded.engine, "expected", outcomes_frame(rebuilt.files)),
+        Frame.taken(
+            recorded.engine, "expected", outcomes_frame(rebuilt.files, f"'{rebuilt.queue_manager}'")
+        ),
         recorded.where(f"position > {start}"),
         work.claim.lanes,
         floors=lane_floors(work, recorded),

@@ -13,12 +13,13 @@ from ledgermq_spark.archive.proving import ProvenStretch, prove_stretches
 from ledgermq_spark.audit.above import archive_anchors
 from ledgermq_spark.audit.anchors import Anchor
 from ledgermq_spark.audit.audit import AuditReport
-from ledgermq_spark.audit.auditing import Auditing, audit_of_nothing, facts_of, read_log
+from ledgermq_spark.audit.auditing import Auditing, audit_of_nothing
 from ledgermq_spark.audit.behind.archived import audit_of_new
 from ledgermq_spark.audit.behind.trimmed import audit_of_rest
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.lawfulness import breaches
 from ledgermq_spark.audit.witnesses import Noted
+from ledgermq_spark.jobs.reading import facts_of, read_log
 from ledgermq_spark.jobs.work import STEPS, Work, begin
 from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.laws.engines.choice import Choice, quickest_engine

@@ -1,13 +1,10 @@
-"""This machine: what a job's Spark may take of it, and how Python spares it."""
+"""How much of this machine a job's Spark may take: processors, and memory for its Java."""
 
 from __future__ import annotations
 
-import gc
 import math
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -24,10 +21,6 @@ MEMORY: Final = re.compile(r"([1-9][0-9]{0,6})([mg])")
 # What a container may use, as the kernel says within it (cgroups, version 2).
 PROCESSOR_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
-
-
-# After how many objects more Python looks for cycles, by generations.
-SELDOM: Final = (50_000, 20, 50)
 
 
 class SparkSettingError(LedgerMQError, ValueError):
@@ -96,17 +89,3 @@ def _said(path: Path) -> str:
         return path.read_text(encoding="ascii").strip()
     except (OSError, ValueError):
         return ""
-
-
-@contextmanager
-def seldom_looked_for_cycles() -> Iterator[None]:
-    """While many small objects are made and dropped, of which none are cycles.
-
-    Looking for these after every 700 objects takes a fifth of a fold that tells of its moves.
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(*SELDOM)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)

@@ -13,7 +13,7 @@ from uuid import uuid4
 from pyspark.sql import Observation
 from pyspark.sql.functions import col, count
 
-from ledgermq_spark.log.machine import seldom_looked_for_cycles
+from ledgermq.garbage import seldom_looked_for_cycles
 from ledgermq_spark.log.rows import LONG, TEXT, Columns, arrow_batch, arrow_schema, spark_schema
 
 if TYPE_CHECKING:

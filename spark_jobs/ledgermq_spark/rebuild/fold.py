@@ -205,7 +205,8 @@ class Fold:
         self.stopped = False
         self.testimony = Testimony(self.state)
         self._rows: list[Row] = []
-        self._told: dict[str, list[Row]] = {name: [] for name in TOLD}
+        # Moves are the testimony's.
+        self._told: dict[str, list[Row]] = {name: [] for name in TOLD if name != "move"}
 
     def take(
         self,

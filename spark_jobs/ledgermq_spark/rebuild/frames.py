@@ -49,13 +49,9 @@ def told_frames(
     }
 
 
-def outcomes_frame(paths: Sequence[str]) -> ParquetRows:
+def outcomes_frame(paths: Sequence[str], queue_manager: str) -> ParquetRows:
     """The outcomes that a fold told."""
-    return ParquetRows(
-        paths=paths,
-        columns=[one for one in FOLD_COLUMNS if one[0] in ("part", "outcome")],
-        query="SELECT outcome.* FROM {rows} WHERE part = 'outcome'",
-    )
+    return _told(paths, "outcome", queue_manager, "TRUE")
 
 
 def links_frame(paths: Sequence[str]) -> ParquetRows:

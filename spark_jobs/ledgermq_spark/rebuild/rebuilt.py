@@ -190,7 +190,11 @@ def rebuilt_from(
     """
     files = rows.inputFiles()
     ends = ends or files
-    told, small = told_in(files), told_in(ends).small
+    state = _parts(ends, (*SMALL, "block"))
+    small = {row["part"]: row["payload"] for row in state if row["part"] in SMALL}
+    listed = [(row["part"], json.loads(row["payload"])) for row in _parts(files, LISTED)]
+    skipped = [Skipped(*one) for part, one in listed if part == "skipped"]
+    digests = [one for part, one in listed if part == "digest"]
     stopped = json.loads(small["stopped"]) if "stopped" in small else None
     end = json.loads(small["end"])
     if stopped is None and end["position"] < position:
@@ -199,7 +203,7 @@ def rebuilt_from(
         queue_manager=queue_manager,
         position=end["position"],
         time=end["time"],
-        digest=state_digest([chunk["payload"] for chunk in chunks_in(ends)]),
+        digest=state_digest([chunk["payload"] for chunk in _chunks(state)]),
         chain=small["chain"],
         root_bytes=small["root"],
         statuses=json.loads(small["statuses"]),
@@ -212,38 +216,19 @@ def rebuilt_from(
         seconds=time.monotonic() - started,
         operations=end["position"] + 1 - first,
         stopped=stopped,
-        skipped=told.skipped,
-        digests=told.digests,
+        skipped=sorted(skipped, key=lambda one: one.first),
+        digests={at: Digests(digest, bytes.fromhex(chain)) for at, digest, chain in digests},
     )
-
-
-class Told(NamedTuple):
-    """The parts of a fold that fit the driver: what there is one of, and what is listed."""
-
-    small: dict[str, Any]
-    skipped: list[Skipped]
-    digests: dict[int, Digests]
-
-
-def told_in(paths: Sequence[str]) -> Told:
-    """What the rows of a fold have that fits the driver."""
-    told = _parts(paths, (*SMALL, *LISTED), ("part", "payload"))
-    small = {row["part"]: row["payload"] for row in told if row["part"] in SMALL}
-    listed = [(row["part"], json.loads(row["payload"])) for row in told if row["part"] in LISTED]
-    skipped = [Skipped(*one) for part, one in listed if part == "skipped"]
-    digests = {
-        position: Digests(state, bytes.fromhex(chain))
-        for part, (position, state, chain) in listed
-        if part == "digest"
-    }
-    return Told(small, sorted(skipped, key=lambda one: one.first), digests)
 
 
 def chunks_in(paths: Sequence[str]) -> list[dict[str, Any]]:
     """The root and the blocks of the state that a fold ended with, in manifest order."""
-    columns = ("part", "queue", "created_position", "block", "number", "payload")
+    return _chunks(_parts(paths, ("root", "block")))
+
+
+def _chunks(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(
-        _parts(paths, ("root", "block"), columns),
+        (row for row in rows if row["part"] in ("root", "block")),
         key=lambda row: (
             row["part"] != "root",
             row["created_position"] or 0,
@@ -253,13 +238,13 @@ def chunks_in(paths: Sequence[str]) -> list[dict[str, Any]]:
     )
 
 
-def _parts(
-    paths: Sequence[str], parts: Sequence[str], columns: Sequence[str]
-) -> list[dict[str, Any]]:
+def _parts(paths: Sequence[str], parts: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows of some parts that have a payload."""
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
     rows = ds.dataset([str(one) for one in files_of(paths)], format="parquet")
+    columns = ["part", "queue", "created_position", "block", "number", "payload"]
     chosen = pc.field("part").isin([*parts])
-    found: list[dict[str, Any]] = rows.to_table(columns=[*columns], filter=chosen).to_pylist()
+    found: list[dict[str, Any]] = rows.to_table(columns=columns, filter=chosen).to_pylist()
     return found

@@ -40,7 +40,7 @@ def subject_of(
         facts=facts,
         root_bytes=root,
         blocks=lambda: [encode_record(BLOCK, one) for one in blocks(state)],
-        rebuilt_messages=stored_messages(list(blocks(state))),
+        rebuilt_messages=lambda: stored_messages(list(blocks(state))),
         statuses=queue_statuses(state),
         topics=topic_statuses(state),
         subscriptions=subscription_statuses(state),

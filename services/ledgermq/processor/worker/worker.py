@@ -31,6 +31,7 @@ from ledgermq.errors import (
     LedgerMQError,
     SchemaRegistryError,
 )
+from ledgermq.garbage import SELDOM
 from ledgermq.processor.checkpoints.loading import CheckpointMismatchError, LogIncompleteError
 from ledgermq.processor.faust_shell.application import make_application, partitions_of
 from ledgermq.processor.faust_shell.feed import FeedError
@@ -128,9 +129,7 @@ def run_worker(settings: WorkerSettings) -> int:
     except (TopicError, RegistryError, *NOT_LET_IN) as error:
         log.critical("%s", error)
         return EXIT_UNREACHABLE
-    # A fold makes and drops many small objects without cycles; looking for cycles after every 700
-    # of them costs a tenth of the processor time.
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(*SELDOM)
     settings.data_directory.mkdir(parents=True, exist_ok=True)
     settings = replace(
         settings,

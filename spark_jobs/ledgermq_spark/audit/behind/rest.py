@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ledgermq_spark.audit.audit import proof_of
 from ledgermq_spark.audit.auditing import (
-    answered_until,
-    lane_floors,
     nothing_to_prove,
     prove_chain,
     tell_of_cut,
@@ -19,6 +17,7 @@ from ledgermq_spark.audit.conservation import CONSERVATION, check_counts
 from ledgermq_spark.audit.findings.classify import classify
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.findings.judging import judge
+from ledgermq_spark.audit.lane_ends import answered_until, lane_floors
 from ledgermq_spark.audit.relocations import altered_copies
 from ledgermq_spark.audit.states import compare_live
 from ledgermq_spark.jobs.work import STEPS, Work
@@ -67,7 +66,9 @@ def audit_rest(work: Work, rest: Rest) -> AuditReport:
     findings, unproven = [*rest.findings], [*rest.unproven]
     first = 0 if rest.base is None else rest.base.position + 1
     recorded = told.outcomes.where(f"position <= {rebuilt.position}")
-    expected = Frame.taken(recorded.engine, "expected", outcomes_frame(rebuilt.files))
+    expected = Frame.taken(
+        recorded.engine, "expected", outcomes_frame(rebuilt.files, f"'{rebuilt.queue_manager}'")
+    )
     with work.stage("comparing the digest chain", 3):
         proof = prove_chain(work, rebuilt, recorded, told, findings, unproven, base=rest.base)
         proof = tell_of_cut(told, proof, findings)

@@ -13,18 +13,16 @@ from ledgermq_spark.audit.audit import AuditReport
 from ledgermq_spark.audit.auditing import (
     checkpoint_at,
     checkpoints_of,
-    lanes_frame,
     nothing_to_prove,
 )
 from ledgermq_spark.audit.behind.rest import Rest, audit_rest
 from ledgermq_spark.audit.findings.judging import judge
 from ledgermq_spark.audit.headers import check_operation_headers
 from ledgermq_spark.audit.witnesses import Noted, hear
+from ledgermq_spark.jobs.reading import fold, lanes_frame
 from ledgermq_spark.jobs.work import Work
 from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, CheckpointBrokenError, Checkpoints
-from ledgermq_spark.rebuild.rebuild import fold_log
-from ledgermq_spark.rebuild.rebuilt import Rebuilt
 
 
 def audit_of_rest(
@@ -54,7 +52,7 @@ def audit_of_rest(
     )
     live = checkpoint_at(checkpoints, position, live_position, findings)
     with work.stage("folding", 2):
-        rebuilt = _fold(work, base, position)
+        rebuilt = fold(work, position, base, tells=("outcome", "links"))
     rest = Rest(
         base=base,
         rebuilt=rebuilt,
@@ -68,19 +66,6 @@ def audit_of_rest(
         notes=["no law was asked: laws need the log from position 0 on, or an archive of it"],
     )
     return audit_rest(work, rest)
-
-
-def _fold(work: Work, base: Checkpoint, position: int) -> Rebuilt:
-    return fold_log(
-        work.spark,
-        work.bootstrap,
-        work.claim,
-        work.log,
-        position,
-        checkpoint=base,
-        tells=("outcome", "links"),
-        directory=work.store.path / f"to-{position}",
-    )
 
 
 def _base(work: Work, checkpoints: Checkpoints, position: int) -> Checkpoint | None:

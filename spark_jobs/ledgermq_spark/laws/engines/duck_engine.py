@@ -22,9 +22,9 @@ from pyarrow.parquet import ParquetFile
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.laws.engines.duck_dialect import column_types, translated, type_of
 from ledgermq_spark.laws.refusals.text_checks import CHECKS
-from ledgermq_spark.log.machine import MEMORY_VARIABLE, cores, memory, seldom_looked_for_cycles
+from ledgermq_spark.log.machine import MEMORY_VARIABLE, cores, memory
 from ledgermq_spark.log.rows import arrow_batch
-from ledgermq_spark.log.store import ParquetRows, Store, local_path
+from ledgermq_spark.log.store import ParquetRows, Store, files_of, local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -110,8 +110,7 @@ class DuckEngine:
         if not self._is_long:
             return given.toArrow()
         Store(self.spark, self._place).keep(place, given)
-        files = str(self._place / place / "*.parquet")
-        return ParquetRows(paths=[files])
+        return ParquetRows(paths=[str(self._place / place)])
 
     def _are_as_said(self, rows: ParquetRows) -> bool:
         """Whether files are at hand and have the columns that they should have, as they should."""
@@ -167,7 +166,7 @@ class DuckEngine:
         return self._of_arrow(self._new(name), pa.Table.from_batches(batches))
 
     def _passed_here(self, asked: str, one: Pass) -> list[pa.RecordBatch]:
-        with self._asking(), seldom_looked_for_cycles():
+        with self._asking():
             rows = self._database.sql(f"FROM {asked} ORDER BY {_order(one)}")
             return list(one.take(rows.to_arrow_reader(BATCH_ROWS)))
 
@@ -184,9 +183,8 @@ class DuckEngine:
         take = one.take
 
         def taken(paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
-            with seldom_looked_for_cycles():
-                for path in paths:
-                    yield from take(ParquetFile(path).iter_batches(BATCH_ROWS))
+            for path in paths:
+                yield from take(ParquetFile(path).iter_batches(BATCH_ROWS))
 
         paths = self.spark.sparkContext.parallelize(map(str, files), number)
         found = paths.mapPartitions(taken).collect()
@@ -246,9 +244,7 @@ class DuckEngine:
 
 def _parquet(paths: Sequence[str]) -> str:
     """A function of DuckDB that reads all of some files or directories."""
-    read = ", ".join(
-        _quoted(path / "*.parquet" if path.is_dir() else path) for path in map(local_path, paths)
-    )
+    read = ", ".join(map(_quoted, files_of(paths)))
     return f"read_parquet([{read}], filename = 'file', union_by_name = true)"
 
 

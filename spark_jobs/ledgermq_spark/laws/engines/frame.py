@@ -36,7 +36,7 @@ class Frame:
         """The rows that meet a condition."""
         return self.ask(f"SELECT * FROM {{rows}} WHERE {condition}")
 
-    def rows(self, query: str = "SELECT * FROM {rows}", **others: Frame) -> Rows:
+    def rows(self, query: str, **others: Frame) -> Rows:
         """The rows of the answer to a query, in its order."""
         return self.engine.rows(self.ask(query, **others).held)
 

@@ -9,6 +9,7 @@ from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from ledgermq.garbage import seldom_looked_for_cycles
 from ledgermq_spark.laws.engines.engine import Pass
 from ledgermq_spark.laws.order import store_state
 from ledgermq_spark.laws.order.event import Event
@@ -108,8 +109,9 @@ def _stores(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, Iterator[E
     rows = chain.from_iterable(
         zip(*(column.to_pylist() for column in batch.columns), strict=True) for batch in batches
     )
-    for place, mine in groupby(rows, key=itemgetter(slice(len(KEYS)))):
-        yield place, map(Event._make, map(itemgetter(slice(len(KEYS), None)), mine))
+    with seldom_looked_for_cycles():
+        for place, mine in groupby(rows, key=itemgetter(slice(len(KEYS)))):
+            yield place, map(Event._make, map(itemgetter(slice(len(KEYS), None)), mine))
 
 
 # What is not as it is due, of all stores.
