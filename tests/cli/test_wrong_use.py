@@ -193,6 +193,14 @@ def test_a_mistyped_command_gets_a_suggestion(plain):
     assert "did you mean queue?" in plain("qeue").err
 
 
+def test_an_example_in_a_help_text_stands_in_a_line_of_its_own(plain):
+    """Whoever copies it has all of it, and no control characters that are not printed."""
+    told = plain("sql", "--help").out
+    example = 'ledgermq sql "SELECT destination, count(*) FROM messages GROUP BY destination"'
+    assert example in map(str.strip, told.splitlines())
+    assert "\\b" not in told
+
+
 def test_help_lists_every_command(plain):
     """--help names all commands, whatever they need to run."""
     answer = plain("--help")

@@ -48,7 +48,7 @@ CHANGES_COLUMNS: Final = (
 def sql(
     target: Target, output: Output, query: str, at: Any, limit: int, archive: Path | None
 ) -> None:
-    r"""Answer QUERY, one SELECT in the SQL of Spark over tables that are made from the log.
+    """Answer QUERY, one SELECT in the SQL of Spark over tables that are made from the log.
 
     The tables are message_events, operations, outcomes, messages, deliveries, units_of_work,
     sessions, groups, subscriptions and queue_depth; docs/tables.md has their columns. Only queries
@@ -56,7 +56,7 @@ def sql(
 
     \b
         ledgermq sql "SELECT destination, count(*) FROM messages GROUP BY destination"
-    """
+    """  # noqa: D301 - click reads the control character
     from ledgermq_spark.archive.archived import facts_of_nothing
     from ledgermq_spark.laws.engines.choice import dataframe_engine
     from ledgermq_spark.tables.asking import answer_query, check_query
