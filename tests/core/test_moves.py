@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.entry import Entry, Move
+from ledgermq.core.entry import Entry
 from ledgermq.core.moves import move
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import (
@@ -23,6 +23,7 @@ from ledgermq.wire.framing.codec import decode_operation
 from support.checkout import SCRIPTS
 from support.checks.message_states import drawn, shown
 from support.checks.moves_book import MovesBook
+from support.checks.single_moves import Move, for_each
 from support.generators.storage_generators import storage_history
 from support.scripts.play import play
 from support.scripts.script import read_scripts
@@ -55,8 +56,8 @@ def test_who_does_not_listen_gets_the_same_outcomes():
     for position, entry in enumerate(history):
         operation = decode_operation(entry.value)
         found = apply(alone, operation, position, entry.time)
-        assert apply(heard, operation, position, entry.time, rows.append) == found
-        listener = late_rows.append if position >= 20 else None
+        assert apply(heard, operation, position, entry.time, for_each(rows.append)) == found
+        listener = for_each(late_rows.append) if position >= 20 else None
         assert apply(late, operation, position, entry.time, listener) == found
     assert late_rows == [one for one in rows if one.position >= 20]
     assert rows
@@ -67,7 +68,7 @@ def test_a_move_in_no_flight_names_no_consumer_and_no_delivery():
     rows: list[Move] = []
     state = new_state()
     for position, entry in enumerate(storage_history(3)[:20]):
-        apply(state, decode_operation(entry.value), position, entry.time, rows.append)
+        apply(state, decode_operation(entry.value), position, entry.time, for_each(rows.append))
     came = [one for one in rows if one.before == NAMES[NEW]]
     assert came
     assert {(one.consumer, one.delivery) for one in came} == {(0, 0)}
@@ -90,10 +91,10 @@ def test_a_book_finds_a_move_that_was_not_reported():
     for left_out in range(3, 12):
         state, book = new_state(), MovesBook()
         for position, entry in enumerate(storage_history(3)[:left_out]):
-            apply(state, decode_operation(entry.value), position, entry.time, book.take)
+            apply(state, decode_operation(entry.value), position, entry.time, book.hear)
         rows: list[Move] = []
         entry = storage_history(3)[left_out]
-        apply(state, decode_operation(entry.value), left_out, entry.time, rows.append)
+        apply(state, decode_operation(entry.value), left_out, entry.time, for_each(rows.append))
         for leave in range(len(rows)):
             with pytest.raises(AssertionError):
                 _read(deepcopy(book), state, rows[:leave] + rows[leave + 1 :])

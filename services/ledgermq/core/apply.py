@@ -99,9 +99,10 @@ def apply(
     """Applies one entry of the log to the state.
 
     `position` is the entry's offset, the one after the last applied; `time` its append time in µs.
-    `listener` gets each move of a message as a row, as it is made; `counter` those that are made
-    together, which costs little. Returns the entry's outcomes in order. Refuses whatever is illegal
-    or unreadable; raises AssertionError only for what cannot be, such as a position out of turn.
+    `listener` gets all that there is to tell of each move of messages, as it is made; `counter`
+    gets the move and its messages, which costs little. Returns the entry's outcomes in order.
+    Refuses whatever is illegal or unreadable; raises AssertionError only for what cannot be, such
+    as a position out of turn.
     """
     assert position == state.position + 1, f"position {position} after {state.position}"
     assert state.active_version <= PROTOCOL_VERSION, "the caller stops at an unknown version"

@@ -12,39 +12,40 @@ from ledgermq.protocol.outcomes import Addressed, Outcome, Refused
 from ledgermq.protocol.reasons import Refusal
 
 
-class Move(NamedTuple):
-    """One move of one message, as a listener gets it.
+class Moves(NamedTuple):
+    """Messages of one store that make one move together, as a listener gets it.
 
-    `step` counts the moves of an entry. `store` is the position at which the queue, subscription or
-    topic was made; `is_topic` tells a topic from a subscription, as one entry can make both.
-    `sequence` is -1 as long as the message has no number. `session` puts it, gets or had it,
-    `consumer` and `delivery` are those of a move into or out of flight; -1 and 0: none. `until` is
-    in µs, -1: it does not wait. `uncounted` of its backouts do not count. `segment` has its room,
-    and its body stands at `body_position` and `body_index`.
+    What is plural has one value for each message. Steps count the moves of an entry, from
+    `first_step` on. `store` is the position at which the queue, subscription or topic was made;
+    `is_topic` tells a topic from a subscription, as one entry can make both. A sequence is -1 as
+    long as its message has no number. `session` puts them, gets or had them, `consumer` and
+    `deliveries` are those of a move into or out of flight; -1 and 0: none. `untils` are in µs, -1:
+    it does not wait. `uncounted` of the `backouts` do not count. `segments` have their room, and
+    their bodies stand at `body_positions` and `body_indexes`.
     """
 
     position: int
-    step: int
+    first_step: int
     store: int
     is_topic: bool
-    sequence: int
-    put_position: int
-    put_index: int
     before: str
     after: str
     cause: str
     session: int
     consumer: int
-    delivery: int
-    until: int
-    backouts: int
-    uncounted: int
-    segment: int
-    body_position: int
-    body_index: int
+    sequences: Sequence[int]
+    put_positions: Sequence[int]
+    put_indexes: Sequence[int]
+    deliveries: Sequence[int]
+    untils: Sequence[int]
+    backouts: Sequence[int]
+    uncounted: Sequence[int]
+    segments: Sequence[int]
+    body_positions: Sequence[int]
+    body_indexes: Sequence[int]
 
 
-Listener = Callable[[Move], object]
+Listener = Callable[[Moves], object]
 # Gets messages of one store that make one move together: from, to, and why they are gone. It must
 # not keep them.
 Counter = Callable[[Queue, Sequence[Message], int, int, str], object]

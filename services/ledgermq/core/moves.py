@@ -2,9 +2,9 @@
 
 `move` alone changes the state of messages: counters, orders of delivery, moments at which they are
 due, what groups have available, touched blocks, segments. It takes messages of one queue,
-subscription or topic that make the same move, so that a batch costs one call, and reports each of
-them to the listener of the entry, all of them to its counter, if there is one. Whether a move is
-to be made is decided by who calls it.
+subscription or topic that make the same move, so that a batch costs one call, and reports them to
+the listener and the counter of the entry, if there are any. Whether a move is to be made is decided
+by who calls it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Final
 
-from ledgermq.core.entry import Entry, Move
+from ledgermq.core.entry import Entry, Moves
 from ledgermq.core.state.group import AWAY, MEMBER, Group
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import (
@@ -130,34 +130,36 @@ def report(
     consumer, deliveries = flight or (None, ())
     if consumer is not None:
         session = consumer.session
-    for at, message in enumerate(messages):
-        if after == UNBORN and message.times is not None:
-            until = message.times.deliver_at
-        body = message.body_position
-        entry.listener(
-            Move(
-                position=entry.position,
-                step=entry.next_step,
-                store=store.created_position,
-                is_topic=isinstance(store, Topic),
-                sequence=message.sequence,
-                put_position=message.put_position,
-                put_index=message.put_index,
-                before=NAMES[before],
-                after=NAMES[after],
-                cause=cause,
-                session=-1 if session is None else session.handle,
-                consumer=0 if consumer is None else consumer.number,
-                delivery=deliveries[at] if deliveries else 0,
-                until=until,
-                backouts=message.backout_count,
-                uncounted=store.doubts.get(message.sequence, 0),
-                segment=message.segment.number,
-                body_position=body[0],
-                body_index=body[1],
-            )
+    count = len(messages)
+    sequences = [one.sequence for one in messages]
+    bodies = [one.body_position for one in messages]
+    untils = [until] * count
+    if after == UNBORN:
+        untils = [until if one.times is None else one.times.deliver_at for one in messages]
+    entry.listener(
+        Moves(
+            position=entry.position,
+            first_step=entry.next_step,
+            store=store.created_position,
+            is_topic=isinstance(store, Topic),
+            before=NAMES[before],
+            after=NAMES[after],
+            cause=cause,
+            session=-1 if session is None else session.handle,
+            consumer=0 if consumer is None else consumer.number,
+            sequences=sequences,
+            put_positions=[one.put_position for one in messages],
+            put_indexes=[one.put_index for one in messages],
+            deliveries=[*deliveries] if deliveries else [0] * count,
+            untils=untils,
+            backouts=[one.backout_count for one in messages],
+            uncounted=[store.doubts.get(one, 0) for one in sequences],
+            segments=[one.segment.number for one in messages],
+            body_positions=[position for position, _ in bodies],
+            body_indexes=[index for _, index in bodies],
         )
-        entry.next_step += 1
+    )
+    entry.next_step += count
 
 
 def _stop_waiting(

@@ -1,15 +1,17 @@
 """What the fold states of each move of a message, as rows that laws and tables are made of.
 
-A row is a move as `core.moves` reports it, with the time of the entry and the name of its queue,
-topic or subscription, which only the fold knows at that moment.
+A row is a move of one message, as `core.moves` reports it, with the time of the entry and the name
+of its queue, topic or subscription, which only the fold knows at that moment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat
+from operator import add
 from typing import Any
 
-from ledgermq.core.entry import Move
+from ledgermq.core.entry import Moves
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import NAMES
 from ledgermq.core.state.records import Queue, Subscription, Topic
@@ -62,8 +64,10 @@ SEGMENT_COLUMNS = (
     ("live_messages", LONG),
 )
 MOST = "most"
-MOVES_AT_ONCE = 2_000
+MOVES_AT_ONCE = 10_000
 Row = tuple[Any, ...]
+# Kind, destination, and the name of a subscription.
+Name = tuple[str, str, str | None]
 
 
 class Testimony:
@@ -71,24 +75,30 @@ class Testimony:
 
     def __init__(self, state: QueueManager) -> None:
         self._state = state
-        self._names: dict[tuple[int, bool], tuple[str, str, str | None]] = {}
-        self._heard: list[tuple[Move, int, tuple[str, str, str | None]]] = []
+        self._names: dict[tuple[int, bool], Name] = {}
+        self._heard: list[tuple[Moves, int, Name]] = []
 
-    def hear(self, move: Move) -> None:
+    def hear(self, moves: Moves) -> None:
         """The listener of an entry."""
-        key = (move.store, move.is_topic)
+        key = (moves.store, moves.is_topic)
         name = self._names.get(key)
         if name is None:
             name = self._names[key] = _name_of(self._store(*key))
-        self._heard.append((move, self._state.time, name))
+        self._heard.append((moves, self._state.time, name))
 
     def take(self) -> Iterator[list[Sequence[Any]]]:
         """The moves since the last call, some at a time, as `MOVE_COLUMNS`."""
         heard, self._heard = self._heard, []
-        for start in range(0, len(heard), MOVES_AT_ONCE):
-            moves, times, names = zip(*heard[start : start + MOVES_AT_ONCE], strict=True)
-            position, step, store, _, *rest = zip(*moves, strict=True)
-            yield [position, step, times, store, *zip(*names, strict=True), *rest]
+        some: list[tuple[Moves, int, Name]] = []
+        count = 0
+        for one in heard:
+            some.append(one)
+            count += len(one[0].sequences)
+            if count >= MOVES_AT_ONCE:
+                yield _columns(some)
+                some, count = [], 0
+        if some:
+            yield _columns(some)
 
     def standing(self) -> list[Row]:
         """How many messages there are of each kind at the end, as rows of `STANDING_COLUMNS`."""
@@ -118,8 +128,36 @@ class Testimony:
         return self._state.stores[created]
 
 
-def _name_of(store: Queue) -> tuple[str, str, str | None]:
-    """Kind, destination, and the name of a subscription."""
+def _columns(heard: list[tuple[Moves, int, Name]]) -> list[Sequence[Any]]:
+    moves, times, names = zip(*heard, strict=True)
+    counts = [len(one.sequences) for one in moves]
+
+    def of_all(values: Iterable[Any]) -> list[Any]:
+        """What is said once of messages that moved together."""
+        return [*chain.from_iterable(map(repeat, values, counts))]
+
+    position, first_step, store, _, before, after, cause, session, consumer, *of_each = zip(
+        *moves, strict=True
+    )
+    steps = map(range, first_step, map(add, first_step, counts))
+    sequence, put_position, put_index, delivery, *rest = (
+        [*chain.from_iterable(one)] for one in of_each
+    )
+    said_of_all = map(of_all, (before, after, cause, session, consumer))
+    return [
+        of_all(position),
+        [*chain.from_iterable(steps)],
+        of_all(times),
+        of_all(store),
+        *map(of_all, zip(*names, strict=True)),
+        *(sequence, put_position, put_index),
+        *said_of_all,
+        delivery,
+        *rest,
+    ]
+
+
+def _name_of(store: Queue) -> Name:
     if isinstance(store, Subscription):
         return "subscription", store.destination, store.key.name
     return "topic" if isinstance(store, Topic) else "queue", store.destination, None

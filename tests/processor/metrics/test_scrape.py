@@ -77,6 +77,9 @@ def test_the_counter_gets_exactly_the_moves_that_a_listener_is_told(history: lis
     told, counted, stores = Counter(), Counter(), Counter()
     tally, state, places = Tally(Labels(2)), new_state(), set()
 
+    def hear(moves):
+        told[moves.before, moves.after, moves.cause] += len(moves.sequences)
+
     def count(store, messages, before, after, cause):
         counted[NAMES[before], NAMES[after], cause] += len(messages)
         stores[before, after, cause, isinstance(store, Subscription)] += len(messages)
@@ -86,14 +89,7 @@ def test_the_counter_gets_exactly_the_moves_that_a_listener_is_told(history: lis
 
     for position, (value, time_us) in enumerate(history):
         operation = decode_operation(value, state.active_version)
-        apply(
-            state,
-            operation,
-            position,
-            time_us,
-            lambda move: told.update([(move.before, move.after, move.cause)]),
-            count,
-        )
+        apply(state, operation, position, time_us, hear, count)
     assert counted == told
     events = Counter()
     for (name, _, _), number in tally.events().items():

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ledgermq.core.entry import Move
+from ledgermq.core.entry import Moves
 from ledgermq.core.moves import state_of
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import CAUSES, GONE, MOVES, NAMES, NEW, UNCOMMITTED
 from ledgermq.core.state.records import Topic
+from support.checks.single_moves import Move, single_moves
 
 # Where a queue, subscription or topic was made, and whether it is a topic.
 Store = tuple[int, bool]
@@ -31,8 +32,13 @@ class MovesBook:
         self.next_step = (-1, 0)
         self.seen: Counter[tuple[str, str, str]] = Counter()
 
+    def hear(self, moves: Moves) -> None:
+        """The listener of an entry."""
+        for move in single_moves(moves):
+            self.take(move)
+
     def take(self, move: Move) -> None:
-        """The listener of an entry: writes a move into the book."""
+        """Writes a move into the book."""
         position, step = self.next_step
         assert move.step == (step if move.position == position else 0), f"step: {move}"
         self.next_step = (move.position, move.step + 1)

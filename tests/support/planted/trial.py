@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.entry import Move
+from ledgermq.core.entry import Moves
 from ledgermq.wire.framing.codec import decode_operation
 from ledgermq_spark.rebuild.testimony import Testimony
 from support.brokers.log_writer import Entry
@@ -54,12 +54,12 @@ def log_of(history: Sequence[generators.Entry]) -> list[Entry]:
 
 def told_of(history: Sequence[generators.Entry]) -> list[Told]:
     """What the fold tells of each entry, and of all in the end."""
-    state, moves, told = new_state(), list[Move](), list[Told]()
+    state, moves, told = new_state(), list[Moves](), list[Told]()
     testimony = Testimony(state)
 
-    def hear(move: Move) -> None:
-        moves.append(move)
-        testimony.hear(move)
+    def hear(one: Moves) -> None:
+        moves.append(one)
+        testimony.hear(one)
 
     for position, entry in enumerate(history):
         operation = decode_operation(entry.value)

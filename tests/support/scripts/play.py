@@ -97,7 +97,7 @@ class Player:
         # The state of a checkpoint tells what was there before; without one it must be told now.
         before = checks.substance(self.state) if quiet and self.restarts else None
         try:
-            found = apply(self.state, operation, position, self.clock_us, self.book.take)
+            found = apply(self.state, operation, position, self.clock_us, self.book.hear)
             if quiet and not self.restarts and _must_change_nothing(operation, found):
                 before = checks.substance(self.thawed)
             self._check(operation, position, before, found)
