@@ -209,7 +209,7 @@ def check(connection: Connection, history: History) -> None:
 
 
 class Memory:
-    """The most memory that this process's children have together, looked at four times a second."""
+    """The most memory that this process and its children have, looked at four times a second."""
 
     def __init__(self) -> None:
         self.java_bytes = self.python_bytes = 0
@@ -227,7 +227,7 @@ class Memory:
     def _run(self) -> None:
         while not self._over.wait(0.25):
             java = python = 0
-            for pid in _descendants(os.getpid()):
+            for pid in (os.getpid(), *_descendants(os.getpid())):
                 try:
                     name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
                     status = Path(f"/proc/{pid}/statm").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""How much of this machine a job's Spark may take: processors, and memory for its Java."""
+"""How much of this machine a job may take: processors, memory for Spark's Java and for DuckDB."""
 
 from __future__ import annotations
 
@@ -63,6 +63,20 @@ def memory(cores: int) -> str:
             f"{MEMORY_MIB_MIN}m up, such as 6g"
         )
     return text
+
+
+def query_memory(cores: int) -> str:
+    """Return what DuckDB may take: LEDGERMQ_SPARK_MEMORY, else a quarter of what there is.
+
+    That is no less than what Java may take. What does not fit it writes to disk, and reads again.
+
+    Raises:
+        SparkSettingError: As `memory` raises it.
+    """
+    heap = memory(cores)
+    if os.environ.get(MEMORY_VARIABLE, ""):
+        return heap
+    return f"{max(int(heap.removesuffix('m')), usable_memory_mib() // 4)}m"
 
 
 def usable_cores() -> int:

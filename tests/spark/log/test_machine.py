@@ -52,6 +52,17 @@ def test_a_container_has_the_memory_of_its_limit(plain_machine, limit, expected)
     assert machine.memory(16) == f"{expected * GIB_IN_MIB}m"
 
 
+@pytest.mark.parametrize(
+    ("limit", "expected"), [("max", 4096), (f"{6 * 2**30}", 2048), (f"{2**30}", 2048)]
+)
+def test_duckdb_has_a_quarter_of_the_memory(plain_machine, monkeypatch, limit, expected):
+    """No less than Java, and as much as a variable says."""
+    (plain_machine / "memory.max").write_text(limit)
+    assert machine.query_memory(2) == f"{expected}m"
+    monkeypatch.setenv(machine.MEMORY_VARIABLE, "1G")
+    assert machine.query_memory(2) == machine.memory(2) == "1g"
+
+
 @pytest.mark.parametrize("text", ["1", "3", "0016", "1024"])
 def test_a_variable_says_how_many_processors(monkeypatch, text):
     """More than there are may be said as well."""

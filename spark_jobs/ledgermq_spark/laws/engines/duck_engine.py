@@ -22,7 +22,7 @@ from pyarrow.parquet import ParquetFile
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.laws.engines.duck_dialect import column_types, translated, type_of
 from ledgermq_spark.laws.refusals.text_checks import CHECKS
-from ledgermq_spark.log.machine import MEMORY_VARIABLE, cores, memory
+from ledgermq_spark.log.machine import MEMORY_VARIABLE, cores, query_memory
 from ledgermq_spark.log.rows import arrow_batch
 from ledgermq_spark.log.store import ParquetRows, Store, files_of, local_path
 
@@ -65,7 +65,7 @@ class DuckEngine:
             str(self._place / "laws.duckdb") if is_long else ":memory:",
             config={
                 "threads": cores(),
-                "memory_limit": f"{memory(cores()).upper()}iB",
+                "memory_limit": f"{query_memory(cores()).upper()}iB",
                 "temp_directory": str(store.path / "spilled"),
                 "autoinstall_known_extensions": False,
                 "TimeZone": "UTC",
