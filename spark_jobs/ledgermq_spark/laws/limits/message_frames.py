@@ -123,7 +123,11 @@ RETURNS = """
 WITH flown AS (
     SELECT *, lag(uncounted) OVER life AS uncounted_before,
         lag(backouts) OVER life AS backouts_before, lag(position) OVER life AS delivered_at
-    FROM {moves} WHERE delivery > 0
+    FROM {moves} LEFT SEMI JOIN (
+        SELECT queue_manager, session, delivery FROM {moves}
+        WHERE delivery > 0 AND cause NOT IN ('consumed', 'removed')
+            AND before IN ('unacknowledged', 'uncommitted get')
+    ) USING (queue_manager, session, delivery)
     WINDOW life AS (PARTITION BY queue_manager, session, delivery ORDER BY position, step)
 ),
 opens AS (
@@ -145,19 +149,32 @@ WHERE before IN ('unacknowledged', 'uncommitted get') AND cause NOT IN ('consume
 """
 # Each stay of a message in a state, and the moments at which its own time and its lifetime are over
 # (§14). `until_position` is the entry at which it left, or one behind the last; a change of the
-# lifetime divides a stay, for it holds for what is there too.
+# lifetime divides a stay, for it holds for what is there too. What did not expire and has no time
+# that could be over by the end of the log is not asked after.
 STAYS = f"""
 WITH
+expired AS (
+    SELECT DISTINCT queue_manager, store, kind, sequence, TRUE AS has_expired FROM {{moves}}
+    WHERE sequence >= 0 AND cause = 'expired'
+),
+limited AS (
+    SELECT queue_manager, min(maximum_lifetime_ms) * 1000 AS shortest_us FROM {{manager_settings}}
+    WHERE maximum_lifetime_ms > 0
+    GROUP BY queue_manager
+),
+times AS (
+    SELECT queue_manager, store, kind, sequence, IF(is_told, expires_us, NULL) AS own_us, is_told
+    FROM {{lives}} LEFT JOIN expired USING (queue_manager, store, kind, sequence)
+        LEFT JOIN limited USING (queue_manager) JOIN {{log_end}} USING (queue_manager)
+    WHERE has_expired OR is_told AND expires_us <= end_us OR time_us + shortest_us <= end_us
+),
 moved AS (
     SELECT queue_manager, store, kind, sequence, position, after,
         lead(position) OVER life AS left_at, lead(cause) OVER life AS left_as,
         lead(after) OVER life AS left_to, first(time_us) OVER life AS numbered_us
-    FROM {{moves}} WHERE sequence >= 0 AND kind <> 'topic'
+    FROM {{moves}} LEFT SEMI JOIN times USING (queue_manager, store, kind, sequence)
+    WHERE kind <> 'topic'
     WINDOW life AS (PARTITION BY queue_manager, store, kind, sequence ORDER BY position, step)
-),
-times AS (
-    SELECT queue_manager, store, kind, sequence, IF(is_told, expires_us, NULL) AS own_us, is_told
-    FROM {{lives}}
 )
 SELECT moved.*, own_us, is_told, manager.from_position, manager.until_position,
     IF(maximum_lifetime_ms > 0, {rounded("numbered_us + maximum_lifetime_ms * 1000")}, NULL)
@@ -171,13 +188,17 @@ WHERE after <> 'gone'
 # What sessions said to have handed over, of what they had been given: before the entry that says
 # so, and with what came in it.
 HANDED = """
-WITH said AS (
+WITH
+handing AS (SELECT queue_manager, session FROM {operations} WHERE handed_through > 0),
+said AS (
     SELECT queue_manager, session, position, handed_through, NULL AS delivery FROM {operations}
+        LEFT SEMI JOIN handing USING (queue_manager, session)
         LEFT ANTI JOIN (SELECT * FROM {outcomes} WHERE reason = 'session-unknown')
         USING (queue_manager, session, position)
     WHERE session_sequence > 0
     UNION ALL
-    SELECT queue_manager, session, position, NULL, delivery FROM {moves}
+    SELECT queue_manager, session, position, NULL, delivery
+    FROM {moves} LEFT SEMI JOIN handing USING (queue_manager, session)
     WHERE after IN ('unacknowledged', 'uncommitted get')
 )
 SELECT queue_manager, session, position, least(handed_through, given) AS least_through,

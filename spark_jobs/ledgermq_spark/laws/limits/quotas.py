@@ -43,7 +43,8 @@ both AS (
     UNION ALL
     SELECT DISTINCT queue_manager, destination, session, put_position, NULL, NULL, replied_at,
         reply_index
-    FROM {brought} WHERE replied_at IS NOT NULL
+    FROM {brought} LEFT SEMI JOIN {waiting_puts} USING (queue_manager, destination)
+    WHERE replied_at IS NOT NULL
 ),
 ordered AS (
     SELECT *,
@@ -143,7 +144,9 @@ UNDRAINED = """
 WITH
 admitted AS (
     SELECT queue_manager, put_position AS position, position AS answered_at, min(step) AS step
-    FROM {moves} WHERE before = 'new' AND kind <> 'subscription' AND session >= 0
+    FROM {moves} LEFT SEMI JOIN (SELECT queue_manager, position AS put_position FROM {waiting_puts})
+        USING (queue_manager, put_position)
+    WHERE before = 'new' AND kind <> 'subscription' AND session >= 0
     GROUP BY ALL
 ),
 marks AS (SELECT * FROM {quotas} WHERE messages_resume > 0 OR bytes_resume > 0),
@@ -314,7 +317,9 @@ WITH
 flights AS (
     SELECT queue_manager, position, step, store, kind, destination, sequence, session,
         IF(after IN ('unacknowledged', 'uncommitted get'), 1, -1) AS change
-    FROM {moves} WHERE 'unacknowledged' IN (before, after) OR 'uncommitted get' IN (before, after)
+    FROM {moves} LEFT SEMI JOIN (SELECT * FROM {settings} WHERE unacknowledged_max > 0)
+        USING (queue_manager, store, kind, destination)
+    WHERE 'unacknowledged' IN (before, after) OR 'uncommitted get' IN (before, after)
 ),
 held AS (
     SELECT *, sum(change) OVER (PARTITION BY queue_manager, store, kind, session

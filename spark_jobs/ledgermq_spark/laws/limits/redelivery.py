@@ -68,7 +68,8 @@ judged AS (
             USING (queue_manager, store, kind, sequence)
         JOIN (SELECT queue_manager, store, kind, sequence, position, step, time_us, lag(until_us)
             OVER (PARTITION BY queue_manager, store, kind, sequence ORDER BY position, step)
-            AS waited_until FROM {moves})
+            AS waited_until
+            FROM {moves} LEFT SEMI JOIN ends USING (queue_manager, store, kind, sequence))
             USING (queue_manager, store, kind, sequence, position, step)
         JOIN {settings} USING (queue_manager, store, kind, destination)
     WHERE limit IS NOT NULL
@@ -128,7 +129,8 @@ SELECT queue_manager, position, store, sequence, session,
 FROM (
     SELECT *, coalesce(lag(uncounted) OVER (PARTITION BY queue_manager, store, kind, sequence
         ORDER BY position, step), 0) AS uncounted_before
-    FROM {moves} WHERE sequence >= 0
+    FROM {moves} LEFT SEMI JOIN (SELECT * FROM {moves} WHERE sequence >= 0 AND uncounted <> 0)
+        USING (queue_manager, store, kind, sequence)
 )
 WHERE before NOT IN ('unacknowledged', 'uncommitted get') AND uncounted <> uncounted_before
 """

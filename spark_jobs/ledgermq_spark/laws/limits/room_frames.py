@@ -9,14 +9,27 @@ from ledgermq_spark.laws.limits.message_frames import rounded
 
 # What came to queues and topics and what left them, in the order of the moves (§16): a message of a
 # topic counts there, however many subscriptions have it. What a Put brings and nobody wants counts
-# for nothing, but stands here, since the Put had to fit with it.
+# for nothing, but stands here, since the Put had to fit with it. It is asked where there is any
+# limit, of the queue or topic or of all together.
 CHANGES: Final = """
+WITH
+limits AS (
+    SELECT queue_manager, store, kind FROM {quotas}
+    WHERE messages_max > 0 OR bytes_max > 0 OR messages_resume > 0 OR bytes_resume > 0
+),
+limited AS (
+    SELECT * FROM limits
+    UNION
+    SELECT queue_manager, store, kind
+    FROM {quotas} LEFT SEMI JOIN (SELECT * FROM limits WHERE kind = 'all') USING (queue_manager)
+)
 SELECT moves.queue_manager, moves.position, step, store, kind, moves.destination,
     moves.put_position, moves.put_index, moves.session,
     before = 'new' AND moves.session >= 0 AS is_put, size_bytes,
     CASE WHEN before = 'new' AND after <> 'gone' THEN 1
         WHEN before <> 'new' AND after = 'gone' THEN -1 ELSE 0 END AS change
-FROM {moves} AS moves JOIN {brought} USING (queue_manager, put_position, put_index)
+FROM {moves} AS moves LEFT SEMI JOIN limited USING (queue_manager, store, kind)
+    JOIN {brought} USING (queue_manager, put_position, put_index)
 WHERE kind <> 'subscription' AND (before = 'new' OR after = 'gone')
 """
 # What each queue or topic holds, and all together (`store` -1), before and after each change. All

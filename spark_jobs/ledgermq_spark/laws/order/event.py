@@ -61,8 +61,12 @@ class Event(NamedTuple):
     @property
     def as_message(self) -> Message:
         """The message that a move brings."""
-        header = header_of(self.text)
-        group = group_place(header) if self.flag else None
+        if self.text is None:
+            header, group, key = {}, None, None
+        else:
+            header = header_of(self.text)
+            group = group_place(header) if self.flag else None
+            key = group_key(header, group)
         return Message(
             sequence=self.sequence,
             rank=(-self.priority, self.sequence),
@@ -73,7 +77,7 @@ class Event(NamedTuple):
             group=group,
             is_in_unit="uncommitted put" in (self.before, self.what),
             keeps_order=bool(header.get("k")),
-            key=group_key(header, group),
+            key=key,
         )
 
     def as_consumer(self, selector: Selector | None) -> Consumer:

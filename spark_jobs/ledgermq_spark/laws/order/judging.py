@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +14,7 @@ from ledgermq.garbage import seldom_looked_for_cycles
 from ledgermq_spark.laws.engines.engine import Pass
 from ledgermq_spark.laws.order import store_state
 from ledgermq_spark.laws.order.event import Event
-from ledgermq_spark.laws.order.store_events import EVENT_TYPES, KEYS
+from ledgermq_spark.laws.order.store_events import EVENT_TYPES, HAPPENED, KEYS
 from ledgermq_spark.laws.order.store_pass import Finding, StorePass
 from ledgermq_spark.log.rows import LONG, TEXT, arrow_batch
 
@@ -45,7 +46,7 @@ LEFT_COLUMNS: Final = (
 # What was known of stores where a stretch begins comes before what happens in it.
 EVENTS: Final = f"""
 SELECT {", ".join((*KEYS, *EVENT_TYPES))}
-FROM {{store_events}} LEFT JOIN (SELECT queue_manager, position AS begun_at FROM {{since}})
+FROM ({HAPPENED}) LEFT JOIN (SELECT queue_manager, position AS begun_at FROM {{since}})
     USING (queue_manager)
 WHERE store IS NOT NULL AND position > coalesce(begun_at, -1)
 UNION ALL
@@ -106,12 +107,18 @@ def _findings(one: StorePass, events: Iterator[Event]) -> Iterator[Finding]:
 
 def _stores(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, Iterator[Event]]]:
     """Each store, as `KEYS` say, with what happens to it."""
-    rows = chain.from_iterable(
-        zip(*(column.to_pylist() for column in batch.columns), strict=True) for batch in batches
-    )
+    rows = chain.from_iterable(map(_placed, batches))
     with seldom_looked_for_cycles():
-        for place, mine in groupby(rows, key=itemgetter(slice(len(KEYS)))):
-            yield place, map(Event._make, map(itemgetter(slice(len(KEYS), None)), mine))
+        for place, mine in groupby(rows, key=itemgetter(0)):
+            yield place, map(itemgetter(1), mine)
+
+
+def _placed(batch: pa.RecordBatch) -> Iterator[tuple[Row, Event]]:
+    columns = [column.to_pylist() for column in batch.columns]
+    places = zip(*columns[: len(KEYS)], strict=True)
+    # As `Event._make` has it, which asks of each once more how many columns it has.
+    events = map(partial(tuple.__new__, Event), zip(*columns[len(KEYS) :], strict=True))
+    return zip(places, events, strict=True)
 
 
 # What is not as it is due, of all stores.

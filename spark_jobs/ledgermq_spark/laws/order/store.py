@@ -164,8 +164,8 @@ class Store:
             self._receive(message)
             message.state, message.holder, message.delivery = IN_FLIGHT[0], consumer, delivery
             consumer.held[delivery] = message
-        if any(message.is_in_doubt for message in messages):
-            consumer.doubt = deliveries[-1]
+            if message.is_in_doubt:
+                consumer.doubt = deliveries[-1]
         consumer.waiting_since = self._next_wait()
         count = len(messages)
         self._in_flight += count

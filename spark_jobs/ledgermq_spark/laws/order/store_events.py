@@ -57,29 +57,25 @@ lost AS (
 by_hand AS (
     SELECT queue_manager, position, TRUE AS is_by_hand FROM {{operations}}
     WHERE kind = 'MoveMessages'
-),
-moved AS (
-    SELECT *, before IN ('new', 'uncommitted put') AS is_new FROM {{moves}}
-    WHERE (sequence >= 0 OR before IN ('new', 'uncommitted put')) AND kind <> 'topic'
 )
-SELECT move.queue_manager, store, move.position, step, delivered.index, after AS what, before,
-    cause, sequence, move.session, consumer, IF(is_new, move.put_position, delivery) AS number,
-    header AS text, time_us, priority, message_id, persistent AS is_persistent,
-    CASE WHEN is_new THEN kind = 'queue'
-            AND coalesce(published_at > struct(move.position, step), TRUE)
-        WHEN cause = 'moved' THEN is_by_hand IS NULL
-        ELSE is_lost IS NOT NULL END AS flag
-FROM moved AS move
+SELECT queue_manager, store, position, step, CAST(NULL AS BIGINT) AS index, after AS what, before,
+    cause, sequence, session, consumer, put_position AS number, header AS text, time_us, priority,
+    message_id, persistent AS is_persistent,
+    kind = 'queue' AND coalesce(published_at > struct(position, step), TRUE) AS flag
+FROM {{moves}}
+LEFT JOIN put USING (queue_manager, put_position, put_index)
+LEFT JOIN published USING (queue_manager, put_position, put_index)
+WHERE kind <> 'topic' AND before IN ('new', 'uncommitted put')
+    AND (sequence >= 0 OR header LIKE '%"g":%')
+UNION ALL
+SELECT queue_manager, store, position, step, index, after, before, cause, sequence, session,
+    consumer, delivery, NULL, time_us, NULL, NULL, NULL,
+    IF(cause = 'moved', is_by_hand IS NULL, is_lost IS NOT NULL)
+FROM {{moves}}
 LEFT JOIN delivered USING (queue_manager, position, session, delivery)
-LEFT JOIN put ON is_new AND move.queue_manager = put.queue_manager
-    AND move.put_position = put.put_position AND move.put_index = put.put_index
-LEFT JOIN published ON is_new AND move.queue_manager = published.queue_manager
-    AND move.put_position = published.put_position AND move.put_index = published.put_index
-LEFT JOIN by_hand ON cause = 'moved' AND move.queue_manager = by_hand.queue_manager
-    AND move.position = by_hand.position
-LEFT JOIN lost ON NOT is_new AND move.queue_manager = lost.queue_manager
-    AND move.position = lost.position AND move.session = lost.session
-WHERE sequence >= 0 OR header LIKE '%"g":%'
+LEFT JOIN by_hand USING (queue_manager, position)
+LEFT JOIN lost USING (queue_manager, position, session)
+WHERE kind <> 'topic' AND sequence >= 0 AND before NOT IN ('new', 'uncommitted put')
 """
 # `number` of what is opened: 1 where another or a limit had ended the unit of work of its
 # session.
@@ -222,7 +218,7 @@ def _default(name: str, kind: str, defaults: dict[str, str]) -> str:
     return "NULL" if name in ("step", "index") else defaults.get(kind, "NULL")
 
 
-EVENTS: Final = " UNION ALL ".join(
+HAPPENED: Final = " UNION ALL ".join(
     (
         _as_events(MOVES, *EVENT_TYPES),
         _as_events(CONSUMERS, "position", "index", "what", "session", "consumer", "number", "text"),
@@ -231,4 +227,4 @@ EVENTS: Final = " UNION ALL ".join(
         _as_events(REFUSED_PUTS, *REFUSED_COLUMNS),
     )
 )
-FRAMES: Final = {"answered": ANSWERED, "store_events": EVENTS}
+FRAMES: Final = {"answered": ANSWERED}

@@ -61,14 +61,15 @@ class StorePass:
                 yield finding
 
     def _judge(self, events: list[Event]) -> Iterator[Finding]:
-        others = [one for one in events if one.step is None and one.what != "refused put"]
+        moves = [one for one in events if one.step is not None]
+        beside = [] if len(moves) == len(events) else [one for one in events if one.step is None]
+        others = [one for one in beside if one.what != "refused put"]
         others.sort(key=lambda one: (one.behind_index, one.consumer))
-        moves = sorted((one for one in events if one.step is not None), key=attrgetter("step"))
         if self.store.settings.fifo_mode == PROTECTED:
             yield from self._settled(moves)
         grouped: dict[int, list[Event]] = {}
         for one in events:
-            if one.is_put_in_group:
+            if one.text is not None and one.is_put_in_group:
                 grouped.setdefault(one.number, []).append(one)
         given: list[Event] = []
         for move in moves:
@@ -89,7 +90,7 @@ class StorePass:
             yield from self._deliver(given)
         for other in others:
             yield from self._change(other)
-        refused = [one for one in events if one.what == "refused put"]
+        refused = [one for one in beside if one.what == "refused put"]
         # What waited and came later in the entry may be what it did not contradict.
         if refused and not any(one.is_put_in_group for one in events):
             yield from self._refused_of_groups(refused)
@@ -261,12 +262,12 @@ class StorePass:
         while (due := store.next()) is not None:
             consumer, unit = due
             share = shares.get((consumer.session, consumer.number), [])
-            count = len(unit)
-            if [one.sequence for one in share[:count]] != [one.sequence for one in unit]:
+            mine = share[: len(unit)]
+            if [one.sequence for one in mine] != [one.sequence for one in unit]:
                 yield self._other_than_due(due, shares)
                 break
-            store.give(consumer, unit, [one.number for one in share[:count]])
-            del share[:count]
+            store.give(consumer, unit, [one.number for one in mine])
+            del share[: len(unit)]
         else:
             left = [one for share in shares.values() for one in share]
             if left:

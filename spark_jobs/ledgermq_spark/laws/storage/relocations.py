@@ -71,18 +71,24 @@ FROM {relocated} JOIN puts USING (queue_manager, put_position, put_index)
 WHERE is_there AND original <> copy
 """
 # A body stands where it was written last; elsewhere too. What moves at the entry of a Relocate may
-# do so before or after it.
+# do so before or after it. Bodies that stand still are not put in order.
 STANDING: Final = """
 WITH
+unsteady AS (
+    SELECT queue_manager, store, sequence FROM {moves} WHERE kind <> 'topic' AND sequence >= 0
+    GROUP BY queue_manager, store, sequence
+    HAVING min(body_position) <> max(body_position) OR min(body_index) <> max(body_index)
+    UNION
+    SELECT queue_manager, store, sequence FROM {relocated} WHERE is_there
+),
 turns AS (
-    SELECT queue_manager, store, sequence, position, step, body_position, body_index,
-        concat(body_position, ' ', body_index) AS body,
-        IF(before IN ('new', 'uncommitted put'), put_position, NULL) AS put_position, put_index,
-        session, before, 0 AS is_written
-    FROM {moves} WHERE kind <> 'topic' AND sequence >= 0
+    SELECT queue_manager, store, sequence, position, step, session,
+        concat(body_position, ' ', body_index) AS body, 0 AS is_written
+    FROM {moves} LEFT SEMI JOIN unsteady USING (queue_manager, store, sequence)
+    WHERE kind <> 'topic'
     UNION ALL
-    SELECT queue_manager, store, sequence, position, 9223372036854775807, position, body_index,
-        concat(position, ' ', body_index), NULL, NULL, session, NULL, 1
+    SELECT queue_manager, store, sequence, position, 9223372036854775807, session,
+        concat(position, ' ', body_index), 1
     FROM {relocated} WHERE is_there
 ),
 compared AS (
@@ -101,19 +107,25 @@ WHERE is_written = 0 AND written_at <> position AND body <> due
 # What comes from elsewhere has the body that it had there.
 CARRIED: Final = """
 WITH
+came AS (
+    SELECT queue_manager, position, put_position, put_index, store, sequence, session,
+        body_position, body_index
+    FROM {moves} WHERE before = 'new' AND kind = 'queue'
+),
 left_for AS (
     SELECT queue_manager, position, put_position, put_index,
         collect_set(concat_ws(' ', body_position, body_index)) AS bodies
-    FROM {moves} WHERE after = 'gone' AND kind <> 'topic'
+    FROM {moves} LEFT SEMI JOIN (SELECT * FROM came WHERE session < 0)
+        USING (queue_manager, position, put_position, put_index)
+    WHERE after = 'gone' AND kind <> 'topic'
     GROUP BY ALL
 )
 SELECT queue_manager, position, store, sequence, session,
     'a message came with another body than it had' AS summary,
     array_join(array_sort(bodies), ', ') AS expected,
     concat_ws(' ', body_position, body_index) AS found
-FROM {moves} LEFT JOIN left_for USING (queue_manager, position, put_position, put_index)
-WHERE before = 'new' AND kind = 'queue' AND IF(session >= 0,
-    struct(body_position, body_index) <> struct(put_position, put_index),
+FROM came LEFT JOIN left_for USING (queue_manager, position, put_position, put_index)
+WHERE IF(session >= 0, struct(body_position, body_index) <> struct(put_position, put_index),
     bodies IS NOT NULL AND NOT array_contains(bodies, concat_ws(' ', body_position, body_index)))
 """
 FRAMES: Final = {"relocated": RELOCATED}

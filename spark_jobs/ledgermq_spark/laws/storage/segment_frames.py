@@ -23,7 +23,7 @@ FROM given WINDOW change AS (PARTITION BY queue_manager ORDER BY since)
 # Each time a segment gets or loses a live message. `rank` 0: it is appended by a Put, whose
 # messages are appended together and in their order; 1: it comes from elsewhere; 2: it is gone. A
 # message of a topic takes its room once, whoever has copies. A segment without a live message is
-# clean after its entry, or before the next Put that looks for room; `epoch` counts how often. What
+# clean after its entry, or before the next Put that looks for room: next at `clean_at`. What
 # segments had where a stretch begins is as if it were put there, into the active one last.
 ROOM: Final = """
 WITH
@@ -34,16 +34,20 @@ sizes AS (
     WHERE kind = 'Put'
 ),
 told AS (
-    SELECT queue_manager, segment, position, put_index, size_bytes, step, before, after,
-        session >= 0 AS is_put, min(step) OVER (
-            PARTITION BY queue_manager, position, put_position, before = 'new') AS first_step
+    SELECT queue_manager, segment, position, step, put_position, put_index, size_bytes, before,
+        after, session >= 0 AS is_put
     FROM {new_moves} JOIN sizes USING (queue_manager, put_position, put_index)
     WHERE kind <> 'subscription' AND (before = 'new' OR after = 'gone')
+),
+begun AS (
+    SELECT queue_manager, position, put_position, min(step) AS first_step
+    FROM told WHERE before = 'new'
+    GROUP BY queue_manager, position, put_position
 ),
 turns AS (
     SELECT queue_manager, segment, position, IF(is_put, first_step, step) AS step,
         IF(is_put, 0, 1) AS rank, put_index, size_bytes, 1 AS live, size_bytes AS change_bytes
-    FROM told WHERE before = 'new'
+    FROM told JOIN begun USING (queue_manager, position, put_position) WHERE before = 'new'
     UNION ALL
     SELECT queue_manager, segment, position, step, 2, put_index, size_bytes, -1, -size_bytes
     FROM told WHERE after = 'gone'
@@ -55,6 +59,7 @@ turns AS (
 ),
 counted AS (
     SELECT *, sum(live) OVER turn AS live_messages, sum(change_bytes) OVER turn AS live_bytes,
+        sum(IF(rank = 0, size_bytes, 0)) OVER turn AS filled_bytes,
         lead(position) OVER turn AS next_position, lead(rank) OVER turn AS next_rank
     FROM turns
     WINDOW turn AS (PARTITION BY queue_manager, segment ORDER BY position, step, rank, put_index)
@@ -64,19 +69,20 @@ cleaned AS (
         OR next_rank = 0) AS is_clean
     FROM counted
 ),
-numbered AS (
-    SELECT *, count_if(is_clean) OVER (
-        PARTITION BY queue_manager, segment ORDER BY position, step, rank, put_index
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS epoch
+since_clean AS (
+    SELECT *, coalesce(max(IF(is_clean, filled_bytes, NULL)) OVER before_it, 0) AS filled_before,
+        first(IF(is_clean, struct(position, step), NULL), TRUE) OVER from_it AS clean_at
     FROM cleaned
+    WINDOW
+        before_it AS (PARTITION BY queue_manager, segment
+            ORDER BY position, step, rank, put_index
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
+        from_it AS (PARTITION BY queue_manager, segment
+            ORDER BY position, step, rank, put_index
+            ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)
 )
-SELECT *,
-    sum(IF(rank = 0, size_bytes, 0)) OVER (
-        PARTITION BY queue_manager, segment, epoch ORDER BY position, step, rank, put_index)
-        AS appended_bytes,
-    max(IF(is_clean, struct(position, step), NULL)) OVER (
-        PARTITION BY queue_manager, segment, epoch) AS clean_at
-FROM numbered
+SELECT * EXCEPT (filled_bytes, filled_before), filled_bytes - filled_before AS appended_bytes
+FROM since_clean
 """
 # What Puts append, in the order of the log, each beside the last one before it (`active`), which
 # stands in the active segment. No task goes through the whole log: stretch by stretch, as entries.
