@@ -27,9 +27,14 @@ def log(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("behind", "is_seen"), [(PINS_AT_A_TIME - 1, True), (PINS_AT_A_TIME, False)]
+    ("behind", "is_seen", "told"),
+    [
+        (21, True, "1 other stays"),
+        (PINS_AT_A_TIME - 1, True, f"{PINS_AT_A_TIME - 21} others stay"),
+        (PINS_AT_A_TIME, False, f"{PINS_AT_A_TIME - 20} others stay"),
+    ],
 )
-def test_what_stands_behind_a_thousand_uncommitted_puts_is_told_of(log, capsys, behind, is_seen):
+def test_what_stands_behind_many_uncommitted_puts_is_told_of(log, capsys, behind, is_seen, told):
     """They stay and hide it: it is said, and once they ended it is written again."""
     memory, values = log
     with memory.connect() as connection, connection.session(transacted=True) as open_work:
@@ -41,7 +46,7 @@ def test_what_stands_behind_a_thousand_uncommitted_puts_is_told_of(log, capsys, 
         assert (done.messages, len(done.staying), done.more) == (is_seen, behind, not is_seen)
         _tell_of_staying(Output(as_json=False), done)
         said = capsys.readouterr().err.splitlines()
-        assert said[20] == f"{behind - 20} others stay there for the same reason"
+        assert said[20] == f"{told} there for the same reason"
         assert ("run this again once they ended" in said[-1]) is not is_seen
         open_work.rollback()
         done = connection.admin.relocate_messages(values.get, before=ALL, **WHY)

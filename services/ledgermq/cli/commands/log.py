@@ -187,7 +187,8 @@ def _tell_of_staying(output: Output, done: Relocated) -> None:
     for one in done.staying[:PINS_SHOWN]:
         output.remark(f"{one.named} stays there: end its unit of work, or wait for it")
     if others := done.staying[PINS_SHOWN:]:
-        output.remark(f"{count_of(len(others), 'other')} stay there for the same reason")
+        stay = "stays" if len(others) == 1 else "stay"
+        output.remark(f"{count_of(len(others), 'other')} {stay} there for the same reason")
     if done.more and not done.dry_run:
         output.remark("what stands behind these was not looked at: run this again once they ended")
 
