@@ -3,12 +3,15 @@
 What laws need to know of all that stood before a stretch (`laws.stretches`) is worked out once, of
 the stretch before it and what was carried into that, and kept beside the stretches. So any of them
 can be judged in one run, in any order. It lies below the digest chain at the stretch's end: where a
-stretch was made anew, and ends elsewhere, what was kept of the one before does not count.
+stretch was made anew, and ends elsewhere, what was kept of the one before does not count. What is
+not as it was written is worked out again.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +22,13 @@ from ledgermq_spark.archive.stretch import Stretch
 from ledgermq_spark.laws.engines.choice import quickest_engine
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.laws.stretches.carried import CARRIED, carried
-from ledgermq_spark.log.durable_files import settled, sync
+from ledgermq_spark.log.durable_files import (
+    damage_of,
+    file_digest,
+    settled,
+    sync,
+    write_durably,
+)
 from ledgermq_spark.log.store import ParquetRows
 
 if TYPE_CHECKING:
@@ -30,6 +39,8 @@ if TYPE_CHECKING:
 # The name of the stretch that a file is of: its directory. Braces of queries are doubled.
 HERE: Final = "regexp_extract(file, '/([0-9]{{19}})/', 1)"
 CHAIN_DIGITS: Final = 16
+# The digests of all files, beside them.
+WRITTEN: Final = "files.json"
 
 
 def judged_facts(
@@ -42,7 +53,7 @@ def judged_facts(
     after = dict(zip((one.name for one in stretches[1:]), stretches[:-1], strict=True))
     befores = [after[one.name] for one in chosen if one.name in after]
     for at, stretch in enumerate(stretches):
-        if befores and stretch.first <= befores[-1].first and not _place(stretch, store).exists():
+        if befores and stretch.first <= befores[-1].first and not _is_whole(_place(stretch, store)):
             _carry(spark, stretch, stretches[at - 1] if at else None, store)
     return _behind(spark, chosen, befores, store)
 
@@ -81,11 +92,26 @@ def _place(stretch: Stretch, store: Store) -> Path:
     return kept / "carried" / stretch.chain.hex()[:CHAIN_DIGITS] / stretch.name
 
 
+def _is_whole(place: Path) -> bool:
+    """Whether all that was carried is there, as it was written."""
+    try:
+        files = json.loads((place / WRITTEN).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return (
+        isinstance(files, dict)
+        and {Path(name).parent.name for name in files} == CARRIED.keys()
+        and damage_of(place, files) is None
+    )
+
+
 def _carry(spark: SparkSession, stretch: Stretch, before: Stretch | None, store: Store) -> None:
     stretch.check()
     befores = [] if before is None else [before]
     facts = _behind(spark, [stretch], befores, store)
     place = _place(stretch, store)
+    # What is there is not whole; nobody reads it.
+    shutil.rmtree(place, ignore_errors=True)
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=place.parent) as unfinished:
         made = Path(unfinished) / stretch.name
@@ -93,6 +119,8 @@ def _carry(spark: SparkSession, stretch: Stretch, before: Stretch | None, store:
             facts.engine.write(answer, str(made / name))
             settled(made / name)
             sync(made / name)
+        files = {str(one.relative_to(made)): file_digest(one) for one in made.rglob("*.parquet")}
+        write_durably(made / WRITTEN, json.dumps(files))
         try:
             made.rename(place)
         except OSError:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq.errors import LedgerMQError
-from ledgermq_spark.log.durable_files import file_digest, unreadable
-from ledgermq_spark.log.store import ParquetRows
+from ledgermq_spark.log.durable_files import damage_of, unreadable
+from ledgermq_spark.log.store import ParquetRows, files_of
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, state_digest
 from ledgermq_spark.rebuild.rebuilt import chunks_in
 
@@ -120,19 +120,7 @@ class Stretch:
 
     def damage(self) -> str | None:
         """Which file is missing, not as it was written, or not of the stretch, if one is."""
-        for name, digest in self.files.items():
-            path = self.path / name
-            try:
-                if file_digest(path) != digest:
-                    return f"{path} is not as it was written"
-            except FileNotFoundError:
-                return f"{path} is missing"
-            except OSError as error:
-                return f"{path} cannot be read: {error.strerror}"
-        for path in self.path.rglob("*.parquet"):
-            if str(path.relative_to(self.path)) not in self.files:
-                return f"{path} was not written with the others"
-        return None
+        return damage_of(self.path, self.files)
 
     def check(self) -> None:
         """See that what is read of it is what was written.
@@ -169,6 +157,8 @@ class Stretch:
         """
         import pyarrow as pa
 
+        if not files_of([self.part(FOLD)]):
+            raise ArchiveBrokenError(f"{self.part(FOLD)} has no files; {REMEDY}")
         try:
             chunks = [one["payload"] for one in chunks_in([self.part(FOLD)])]
         except (pa.ArrowException, OSError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -32,6 +32,23 @@ def file_digest(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def damage_of(directory: Path, files: Mapping[str, str]) -> str | None:
+    """Which Parquet file below it is missing, is not as its digest says or has none, if one is."""
+    for name, digest in files.items():
+        path = directory / name
+        try:
+            if file_digest(path) != digest:
+                return f"{path} is not as it was written"
+        except FileNotFoundError:
+            return f"{path} is missing"
+        except OSError as error:
+            return f"{path} cannot be read: {error.strerror}"
+    for path in directory.rglob("*.parquet"):
+        if str(path.relative_to(directory)) not in files:
+            return f"{path} was not written with the others"
+    return None
 
 
 def unreadable(error: OSError, otherwise: str) -> str:

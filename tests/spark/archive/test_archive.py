@@ -1,6 +1,7 @@
 """Tests of archives of a log: made in stretches, proven again, asked without a broker."""
 
 import json
+import shutil
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -127,8 +128,6 @@ class TestTampering:
     @pytest.fixture
     def copy(self, path, tmp_path):
         """A copy of the archive."""
-        import shutil
-
         shutil.copytree(path, tmp_path / "copy")
         return tmp_path / "copy"
 
@@ -162,6 +161,30 @@ class TestTampering:
         assert findings == []
         with pytest.raises(ArchiveBrokenError, match="not as it was written; take the stretch"):
             archived_facts(copy, "QM1", spark=spark)
+
+    def test_what_was_carried_into_a_stretch(self, spark, copy):
+        """It follows from the stretches: what is not as it was written is worked out again."""
+
+        def prove():
+            found, findings = run_proof(copy, "QM1", spark=spark)
+            assert (findings, [one.problem for one in found if one.problem]) == ([], [])
+
+        prove()
+        first, second, *_ = sorted((LogArchive(copy, "QM1").home / "carried").glob("*/*"))
+        (moves,) = (first / "moves").glob("*.parquet")
+        (operations,) = (first / "operations").glob("*.parquet")
+        written = first / "files.json"
+        names = json.loads(written.read_text()).keys()
+        for damage in (
+            lambda: moves.write_bytes(b"PAR1"),
+            lambda: shutil.rmtree(first / "clock"),
+            lambda: shutil.copy(next((second / "operations").iterdir()), operations),
+            lambda: written.write_text("[]"),
+            written.unlink,
+        ):
+            damage()
+            prove()
+            assert json.loads(written.read_text()).keys() == names
 
     @pytest.mark.parametrize("text", ["", "[]", "3", '{"last": 3}', "[" * 100_000])
     def test_a_note_of_the_last_audit_that_is_none(self, copy, text):
