@@ -43,6 +43,7 @@ BY_MANAGER = {
         "frame stores_left",
         "frame remembered_puts",
         "frame room",
+        "frame room_changes",
         "frame stays",
         "law G",
         "law K",
