@@ -91,7 +91,7 @@ def test_a_book_finds_a_move_that_was_not_reported():
     for left_out in range(3, 12):
         state, book = new_state(), MovesBook()
         for position, entry in enumerate(storage_history(3)[:left_out]):
-            apply(state, decode_operation(entry.value), position, entry.time, book.hear)
+            apply(state, decode_operation(entry.value), position, entry.time, for_each(book.take))
         rows: list[Move] = []
         entry = storage_history(3)[left_out]
         apply(state, decode_operation(entry.value), left_out, entry.time, for_each(rows.append))

@@ -14,6 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,8 +25,7 @@ from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.laws.stretches.carried import CARRIED, carried
 from ledgermq_spark.log.durable_files import (
     damage_of,
-    file_digest,
-    settled,
+    settled_digests,
     sync,
     write_durably,
 )
@@ -50,12 +50,15 @@ def judged_facts(
     store: Store,
 ) -> Facts:
     """Facts of those chosen of an archive's stretches, each a queue manager with its `name`."""
-    after = dict(zip((one.name for one in stretches[1:]), stretches[:-1], strict=True))
-    befores = [after[one.name] for one in chosen if one.name in after]
-    for at, stretch in enumerate(stretches):
-        if befores and stretch.first <= befores[-1].first and not _is_whole(_place(stretch, store)):
-            _carry(spark, stretch, stretches[at - 1] if at else None, store)
-    return _behind(spark, chosen, befores, store)
+    names = {one.name for one in chosen}
+    ends = [at for at, one in enumerate(stretches[1:]) if one.name in names]
+    for end in ends:
+        missing = takewhile(
+            lambda at: not _is_whole(_place(stretches[at], store)), range(end, -1, -1)
+        )
+        for at in reversed([*missing]):
+            _carry(spark, stretches[at], stretches[at - 1] if at else None, store)
+    return _behind(spark, chosen, [stretches[at] for at in ends], store)
 
 
 def _behind(
@@ -117,10 +120,7 @@ def _carry(spark: SparkSession, stretch: Stretch, before: Stretch | None, store:
         made = Path(unfinished) / stretch.name
         for name, answer in carried(facts).items():
             facts.engine.write(answer, str(made / name))
-            settled(made / name)
-            sync(made / name)
-        files = {str(one.relative_to(made)): file_digest(one) for one in made.rglob("*.parquet")}
-        write_durably(made / WRITTEN, json.dumps(files))
+        write_durably(made / WRITTEN, json.dumps(settled_digests(made)))
         try:
             made.rename(place)
         except OSError:

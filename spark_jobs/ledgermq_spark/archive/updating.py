@@ -20,7 +20,7 @@ from ledgermq_spark.archive.stretch import (
 )
 from ledgermq_spark.jobs.reading import EVERYTHING
 from ledgermq_spark.jobs.work import Work, begin
-from ledgermq_spark.log.durable_files import file_digest, settled, sync, write_durably
+from ledgermq_spark.log.durable_files import settled_digests, write_durably
 from ledgermq_spark.log.positions import PositionOutOfRangeError, resolve_at
 from ledgermq_spark.log.read_log import read_raw, write_operations
 from ledgermq_spark.log.rows import OPERATION_COLUMNS
@@ -165,7 +165,9 @@ def _make(
         "skipped": [[one.first, one.last] for one in rebuilt.skipped],
         "fold_seconds": round(rebuilt.seconds, 3),
     }
-    write_durably(place / MANIFEST, json.dumps(manifest | {"files": _files(place)}, indent=2))
+    write_durably(
+        place / MANIFEST, json.dumps(manifest | {"files": settled_digests(place)}, indent=2)
+    )
     return archive.commit(place), {}
 
 
@@ -182,13 +184,3 @@ def _decode(work: Work, place: Path, rebuilt: Rebuilt) -> int:
     name, skipped = rebuilt.queue_manager, rebuilt.skipped
     write_operations(records, name, place / OPERATIONS, OPERATION_COLUMNS, skipped)
     return int(records.agg({"append_time_ms": "max"}).collect()[0][0])
-
-
-def _files(place: Path) -> dict[str, str]:
-    """The digest of each file of a stretch, once all of them are on the disk to stay."""
-    files = {}
-    for directory in (place, *sorted(one for one in place.rglob("*") if one.is_dir())):
-        for path in settled(directory):
-            files[str(path.relative_to(place))] = file_digest(path)
-        sync(directory)
-    return files

@@ -22,12 +22,11 @@ from ledgermq_spark.audit.compare import Differences, differences
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.lane_ends import lane_floors
 from ledgermq_spark.audit.witnesses import Witnesses
-from ledgermq_spark.jobs.reading import fold, lanes_frame
+from ledgermq_spark.jobs.reading import fold, lanes_frame, told_outcomes
 from ledgermq_spark.jobs.work import STEPS, Work, begin
 from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.log.skipped import answered_before
 from ledgermq_spark.rebuild.checkpoints import Checkpoint
-from ledgermq_spark.rebuild.frames import outcomes_frame
 from ledgermq_spark.rebuild.rebuild import Progress
 from ledgermq_spark.rebuild.rebuilt import Digests, Rebuilt
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
@@ -163,9 +162,7 @@ def _prove(
 def _compare(work: Work, rebuilt: Rebuilt, recorded: Frame, base: Checkpoint | None) -> Differences:
     start = -1 if base is None else base.position
     return differences(
-        Frame.taken(
-            recorded.engine, "expected", outcomes_frame(rebuilt.files, f"'{rebuilt.queue_manager}'")
-        ),
+        told_outcomes(rebuilt, recorded.engine),
         recorded.where(f"position > {start}"),
         work.claim.lanes,
         floors=lane_floors(work, recorded),

@@ -9,11 +9,12 @@ from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.rows import OPERATION_COLUMNS
 from ledgermq_spark.rebuild.fold import TOLD
-from ledgermq_spark.rebuild.frames import told_frames
+from ledgermq_spark.rebuild.frames import outcomes_frame, told_frames
 from ledgermq_spark.rebuild.rebuild import fold_log
 
 if TYPE_CHECKING:
     from ledgermq_spark.jobs.work import Work
+    from ledgermq_spark.laws.engines.engine import Engine
     from ledgermq_spark.log.store import ParquetRows
     from ledgermq_spark.rebuild.checkpoints import Checkpoint
     from ledgermq_spark.rebuild.rebuilt import Rebuilt
@@ -70,6 +71,12 @@ def facts_of(rebuilt: Rebuilt, operations: Frame) -> Facts:
         f"WHERE position <= {rebuilt.position}"
     )
     return Facts(operations.engine, {**frames, "operations": own.held})
+
+
+def told_outcomes(rebuilt: Rebuilt, engine: Engine) -> Frame:
+    """The outcomes that a fold told."""
+    read = outcomes_frame(rebuilt.files, f"'{rebuilt.queue_manager}'")
+    return Frame.taken(engine, "expected", read)
 
 
 def lanes_frame(work: Work, position: int) -> Frame:

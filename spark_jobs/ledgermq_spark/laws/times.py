@@ -39,15 +39,11 @@ FROM due WHERE due_us <> time_us
 # What is unborn or delayed goes on at the first entry at which its moment has come, not before.
 WAITED = """
 WITH
-waiting AS (
-    SELECT queue_manager, store, kind, sequence FROM {moves}
-    WHERE sequence >= 0 AND after IN ('unborn', 'delayed')
-),
 waits AS (
     SELECT queue_manager, store, kind, sequence, position, step, after, until_us,
         lead(position) OVER life AS left_at, lead(after) OVER life AS left_to,
         lead(time_us) OVER life AS left_us
-    FROM {moves} LEFT SEMI JOIN waiting USING (queue_manager, store, kind, sequence)
+    FROM {moves} LEFT SEMI JOIN {waiting} USING (queue_manager, store, kind, sequence)
     WINDOW life AS (PARTITION BY queue_manager, store, kind, sequence ORDER BY position, step)
 ),
 due AS (
@@ -62,14 +58,10 @@ WHERE waits.after IN ('unborn', 'delayed') AND left_to = 'available'
 """
 OVERDUE = """
 WITH
-waiting AS (
-    SELECT queue_manager, store, kind, sequence FROM {moves}
-    WHERE sequence >= 0 AND after IN ('unborn', 'delayed')
-),
 last AS (
     SELECT queue_manager, store, kind, sequence,
         max_by(struct(position, after, until_us), (position, step)) AS move
-    FROM {moves} LEFT SEMI JOIN waiting USING (queue_manager, store, kind, sequence)
+    FROM {moves} LEFT SEMI JOIN {waiting} USING (queue_manager, store, kind, sequence)
     GROUP BY ALL
 )
 SELECT queue_manager, end_at AS position, store, sequence, -1 AS session,

@@ -98,6 +98,16 @@ def settled(directory: Path) -> list[Path]:
     return files
 
 
+def settled_digests(place: Path) -> dict[str, str]:
+    """The digest of each Parquet file below it, once all of them are on the disk to stay."""
+    files = {}
+    for directory in (place, *sorted(one for one in place.rglob("*") if one.is_dir())):
+        for path in settled(directory):
+            files[str(path.relative_to(place))] = file_digest(path)
+        sync(directory)
+    return files
+
+
 def write_durably(path: Path, text: str) -> None:
     """Write a text file whole, or leave what was there."""
     path.parent.mkdir(parents=True, exist_ok=True)

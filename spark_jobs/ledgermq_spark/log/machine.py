@@ -52,17 +52,7 @@ def memory(cores: int) -> str:
     Raises:
         SparkSettingError: The variable holds no such amount, or less than Spark starts with.
     """
-    text = os.environ.get(MEMORY_VARIABLE, "").lower()
-    if not text:
-        wanted = min(cores * MEMORY_MIB_PER_CORE, usable_memory_mib() // 2)
-        return f"{max(MEMORY_MIB_DEFAULT, wanted)}m"
-    found = MEMORY.fullmatch(text)
-    if found is None or int(found[1]) * (1024 if found[2] == "g" else 1) < MEMORY_MIB_MIN:
-        raise SparkSettingError(
-            f"{MEMORY_VARIABLE} is {text!r}, it must be a number of mebibytes or gibibytes from "
-            f"{MEMORY_MIB_MIN}m up, such as 6g"
-        )
-    return text
+    return _memory(_heap_mib(cores))
 
 
 def query_memory(cores: int) -> str:
@@ -73,10 +63,26 @@ def query_memory(cores: int) -> str:
     Raises:
         SparkSettingError: As `memory` raises it.
     """
-    heap = memory(cores)
-    if os.environ.get(MEMORY_VARIABLE, ""):
-        return heap
-    return f"{max(int(heap.removesuffix('m')), usable_memory_mib() // 4)}m"
+    return _memory(max(_heap_mib(cores), usable_memory_mib() // 4))
+
+
+def _heap_mib(cores: int) -> int:
+    wanted = min(cores * MEMORY_MIB_PER_CORE, usable_memory_mib() // 2)
+    return max(MEMORY_MIB_DEFAULT, wanted)
+
+
+def _memory(otherwise_mib: int) -> str:
+    """What the variable says."""
+    text = os.environ.get(MEMORY_VARIABLE, "").lower()
+    if not text:
+        return f"{otherwise_mib}m"
+    found = MEMORY.fullmatch(text)
+    if found is None or int(found[1]) * (1024 if found[2] == "g" else 1) < MEMORY_MIB_MIN:
+        raise SparkSettingError(
+            f"{MEMORY_VARIABLE} is {text!r}, it must be a number of mebibytes or gibibytes from "
+            f"{MEMORY_MIB_MIN}m up, such as 6g"
+        )
+    return text
 
 
 def usable_cores() -> int:

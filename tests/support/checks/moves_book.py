@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ledgermq.core.entry import Moves
 from ledgermq.core.moves import state_of
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import CAUSES, GONE, MOVES, NAMES, NEW, UNCOMMITTED
 from ledgermq.core.state.records import Topic
-from support.checks.single_moves import Move, single_moves
+from support.checks.single_moves import Move
 
 # Where a queue, subscription or topic was made, and whether it is a topic.
 Store = tuple[int, bool]
@@ -31,11 +30,6 @@ class MovesBook:
         self.come: Counter[Store] = Counter()
         self.next_step = (-1, 0)
         self.seen: Counter[tuple[str, str, str]] = Counter()
-
-    def hear(self, moves: Moves) -> None:
-        """The listener of an entry."""
-        for move in single_moves(moves):
-            self.take(move)
 
     def take(self, move: Move) -> None:
         """Writes a move into the book."""

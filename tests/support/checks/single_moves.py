@@ -32,20 +32,12 @@ class Move(NamedTuple):
     body_index: int
 
 
-def single_moves(moves: Moves) -> list[Move]:
-    """Each of them, in order."""
-    position, first_step, *of_all = moves[:9]
-    return [
-        Move(position, step, *of_all, *of_one)
-        for step, of_one in enumerate(zip(*moves[9:], strict=True), first_step)
-    ]
-
-
 def for_each(take: Callable[[Move], object]) -> Listener:
-    """A listener that gives them on one by one."""
+    """A listener that gives them on one by one, in order."""
 
     def hear(moves: Moves) -> None:
-        for move in single_moves(moves):
-            take(move)
+        position, first_step, *of_all = moves[:9]
+        for step, of_one in enumerate(zip(*moves[9:], strict=True), first_step):
+            take(Move(position, step, *of_all, *of_one))
 
     return hear

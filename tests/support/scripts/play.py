@@ -29,6 +29,7 @@ from ledgermq.wire.framing.codec import decode_operation, encode_operation
 from support.checks import checks
 from support.checks.group_comparison import compare_groups
 from support.checks.moves_book import MovesBook
+from support.checks.single_moves import for_each
 from support.invariants import whole_state as invariants
 from support.model.fold import Model
 from support.scripts.describe import describe, matches, segment_word, spoken
@@ -97,7 +98,7 @@ class Player:
         # The state of a checkpoint tells what was there before; without one it must be told now.
         before = checks.substance(self.state) if quiet and self.restarts else None
         try:
-            found = apply(self.state, operation, position, self.clock_us, self.book.hear)
+            found = apply(self.state, operation, position, self.clock_us, for_each(self.book.take))
             if quiet and not self.restarts and _must_change_nothing(operation, found):
                 before = checks.substance(self.thawed)
             self._check(operation, position, before, found)

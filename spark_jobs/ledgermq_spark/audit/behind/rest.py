@@ -20,10 +20,10 @@ from ledgermq_spark.audit.findings.judging import judge
 from ledgermq_spark.audit.lane_ends import answered_until, lane_floors
 from ledgermq_spark.audit.relocations import altered_copies
 from ledgermq_spark.audit.states import compare_live
+from ledgermq_spark.jobs.reading import told_outcomes
 from ledgermq_spark.jobs.work import STEPS, Work
 from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.pages.page import counted
-from ledgermq_spark.rebuild.frames import outcomes_frame
 
 if TYPE_CHECKING:
     from ledgermq_spark.audit.audit import AuditReport
@@ -66,9 +66,7 @@ def audit_rest(work: Work, rest: Rest) -> AuditReport:
     findings, unproven = [*rest.findings], [*rest.unproven]
     first = 0 if rest.base is None else rest.base.position + 1
     recorded = told.outcomes.where(f"position <= {rebuilt.position}")
-    expected = Frame.taken(
-        recorded.engine, "expected", outcomes_frame(rebuilt.files, f"'{rebuilt.queue_manager}'")
-    )
+    expected = told_outcomes(rebuilt, recorded.engine)
     with work.stage("comparing the digest chain", 3):
         proof = prove_chain(work, rebuilt, recorded, told, findings, unproven, base=rest.base)
         proof = tell_of_cut(told, proof, findings)

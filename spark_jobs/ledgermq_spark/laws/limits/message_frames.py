@@ -185,6 +185,11 @@ WHERE after <> 'gone'
     AND (left_at IS NULL OR manager.from_position <= left_at)
     AND (manager.until_position IS NULL OR manager.until_position >= position)
 """
+# Messages that ever waited for a moment, where they did.
+WAITING = """
+SELECT DISTINCT queue_manager, store, kind, sequence FROM {moves}
+WHERE sequence >= 0 AND after IN ('unborn', 'delayed')
+"""
 # What sessions said to have handed over, of what they had been given: before the entry that says
 # so, and with what came in it.
 HANDED = """
@@ -218,5 +223,6 @@ FRAMES: Final = {
     "lives": LIVES,
     "returns": RETURNS,
     "stays": STAYS,
+    "waiting": WAITING,
     "handed": HANDED,
 }

@@ -61,12 +61,8 @@ class Event(NamedTuple):
     @property
     def as_message(self) -> Message:
         """The message that a move brings."""
-        if self.text is None:
-            header, group, key = {}, None, None
-        else:
-            header = header_of(self.text)
-            group = group_place(header) if self.flag else None
-            key = group_key(header, group)
+        header = header_of(self.text)
+        group = group_place(header) if self.flag else None
         return Message(
             sequence=self.sequence,
             rank=(-self.priority, self.sequence),
@@ -77,7 +73,7 @@ class Event(NamedTuple):
             group=group,
             is_in_unit="uncommitted put" in (self.before, self.what),
             keeps_order=bool(header.get("k")),
-            key=key,
+            key=group_key(header, group),
         )
 
     def as_consumer(self, selector: Selector | None) -> Consumer:

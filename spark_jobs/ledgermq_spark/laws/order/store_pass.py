@@ -69,7 +69,7 @@ class StorePass:
             yield from self._settled(moves)
         grouped: dict[int, list[Event]] = {}
         for one in events:
-            if one.text is not None and one.is_put_in_group:
+            if one.is_put_in_group:
                 grouped.setdefault(one.number, []).append(one)
         given: list[Event] = []
         for move in moves:
