@@ -123,7 +123,9 @@ def arrow_schema(columns: Columns) -> pa.Schema:
 
 def arrow_batch(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> pa.RecordBatch:
     """Turn rows, tuples in the order of the columns, into one Arrow batch."""
-    return pa.RecordBatch.from_arrays(_arrays(columns, rows), names=[name for name, _ in columns])
+    return pa.RecordBatch.from_arrays(
+        arrow_arrays(columns, rows), names=[name for name, _ in columns]
+    )
 
 
 def arrow_table(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
@@ -131,17 +133,15 @@ def arrow_table(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
     return pa.Table.from_batches([arrow_batch(columns, rows)])
 
 
-def _arrays(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> list[pa.Array]:
-    return _typed(columns, list(zip(*rows, strict=True)) or [()] * len(columns))
-
-
-def _typed(columns: Columns, values: Sequence[Sequence[Any]]) -> list[pa.Array]:
+def arrow_arrays(columns: Columns, rows: Iterable[tuple[Any, ...]]) -> list[pa.Array]:
+    """Turn rows, tuples in the order of the columns, into one Arrow array for each column."""
+    values = list(zip(*rows, strict=True)) or [()] * len(columns)
     return [
         pa.array(one, type=arrow_type(kind)) for one, (_, kind) in zip(values, columns, strict=True)
     ]
 
 
-def batch_of(columns: Columns, struct: str, values: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+def batch_of(columns: Columns, struct: str, values: Sequence[pa.Array]) -> pa.RecordBatch:
     """Rows of one column that is a struct, by its fields.
 
     The first column says its name, all others are null.
@@ -151,9 +151,7 @@ def batch_of(columns: Columns, struct: str, values: Sequence[Sequence[Any]]) -> 
     for name, kind in columns:
         if name == struct:
             assert isinstance(kind, t.StructType)
-            fields = [(one.name, one.dataType) for one in kind.fields]
-            names = [one.name for one in kind.fields]
-            arrays.append(pa.StructArray.from_arrays(_typed(fields, values), names=names))
+            arrays.append(pa.StructArray.from_arrays(values, names=kind.fieldNames()))
         else:
             arrays.append(pa.nulls(count, arrow_type(kind)))
     arrays[0] = pa.array([struct] * count, type=pa.string())

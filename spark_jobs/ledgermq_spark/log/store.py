@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -60,15 +61,24 @@ def write_made(frame: DataFrame, make: Make, columns: Columns, directory: Path) 
 
 
 def write_rows(path: Path, columns: Columns, batches: Iterable[pa.RecordBatch]) -> int:
-    """Writes a Parquet file of some columns that batches have; returns how many rows it has."""
+    """Writes a Parquet file of some columns that batches have; returns how many rows it has.
+
+    A group of rows is written while the next one is made: Parquet takes a core of its own.
+    """
     from pyarrow import Table
     from pyarrow.parquet import ParquetWriter
 
     schema, rows = arrow_schema(columns), 0
-    with ParquetWriter(path, schema) as writer:
+    with ParquetWriter(path, schema) as writer, ThreadPoolExecutor(max_workers=1) as beside:
+        written: Future[None] | None = None
         for group in _row_groups(batches):
-            writer.write_table(Table.from_batches(group).select(schema.names))
             rows += sum(batch.num_rows for batch in group)
+            if written is not None:
+                written.result()
+            table = Table.from_batches(group).select(schema.names)
+            written = beside.submit(writer.write_table, table)
+        if written is not None:
+            written.result()
     return rows
 
 

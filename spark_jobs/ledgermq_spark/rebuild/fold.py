@@ -28,7 +28,15 @@ from ledgermq.wire.framing.checkpoint_chunks import encode_block_record
 from ledgermq.wire.framing.codec import decode_record, outcome_from_union
 from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.log.read_log import as_operation
-from ledgermq_spark.log.rows import BYTES, LONG, TEXT, arrow_batch, batch_of, spark_schema
+from ledgermq_spark.log.rows import (
+    BYTES,
+    LONG,
+    TEXT,
+    arrow_arrays,
+    arrow_batch,
+    batch_of,
+    spark_schema,
+)
 from ledgermq_spark.log.skipped import Skipped
 from ledgermq_spark.log.store import Make
 from ledgermq_spark.rebuild.checkpoints import encode_root, state_digest
@@ -280,7 +288,7 @@ class Fold:
         for name, told in self._told.items():
             self._told[name] = []
             for start in range(0, len(told), ROWS_PER_BATCH):
-                some = list(zip(*told[start : start + ROWS_PER_BATCH], strict=True))
+                some = arrow_arrays(TOLD[name], told[start : start + ROWS_PER_BATCH])
                 yield batch_of(FOLD_COLUMNS, name, some)
 
     def _hole_before(self, offset: int) -> Skipped | None:

@@ -6,10 +6,14 @@ of its queue, topic or subscription, which only the fold knows at that moment.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, repeat
-from operator import add
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import accumulate, chain
+from operator import sub
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ledgermq.core.entry import Moves
 from ledgermq.core.state.manager import QueueManager
@@ -86,7 +90,7 @@ class Testimony:
             name = self._names[key] = _name_of(self._store(*key))
         self._heard.append((moves, self._state.time, name))
 
-    def take(self) -> Iterator[list[Sequence[Any]]]:
+    def take(self) -> Iterator[list[pa.Array]]:
         """The moves since the last call, some at a time, as `MOVE_COLUMNS`."""
         heard, self._heard = self._heard, []
         some: list[tuple[Moves, int, Name]] = []
@@ -128,30 +132,34 @@ class Testimony:
         return self._state.stores[created]
 
 
-def _columns(heard: list[tuple[Moves, int, Name]]) -> list[Sequence[Any]]:
+def _columns(heard: list[tuple[Moves, int, Name]]) -> list[pa.Array]:
     moves, times, names = zip(*heard, strict=True)
     counts = [len(one.sequences) for one in moves]
-
-    def of_all(values: Iterable[Any]) -> list[Any]:
-        """What is said once of messages that moved together."""
-        return [*chain.from_iterable(map(repeat, values, counts))]
-
     position, first_step, store, _, before, after, cause, session, consumer, *of_each = zip(
         *moves, strict=True
     )
-    steps = map(range, first_step, map(add, first_step, counts))
+    starts = [0, *accumulate(counts)]
+    rows = pa.array(range(starts[-1]), pa.int64())
+    # Of each row, which of the moves it is of.
+    which = pc.list_parent_indices(pa.ListArray.from_arrays(starts, rows))
+
+    def of_all(kind: pa.DataType, values: Iterable[Any]) -> pa.Array:
+        """What is said once of messages that moved together."""
+        return pa.array(values, kind).take(which)
+
+    number, text = partial(of_all, pa.int64()), partial(of_all, pa.string())
     sequence, put_position, put_index, delivery, *rest = (
-        [*chain.from_iterable(one)] for one in of_each
+        pa.array(chain.from_iterable(one), pa.int64()) for one in of_each
     )
-    said_of_all = map(of_all, (before, after, cause, session, consumer))
     return [
-        of_all(position),
-        [*chain.from_iterable(steps)],
-        of_all(times),
-        of_all(store),
-        *map(of_all, zip(*names, strict=True)),
+        number(position),
+        pc.add(rows, number(map(sub, first_step, starts))),
+        number(times),
+        number(store),
+        *map(text, zip(*names, strict=True)),
         *(sequence, put_position, put_index),
-        *said_of_all,
+        *map(text, (before, after, cause)),
+        *map(number, (session, consumer)),
         delivery,
         *rest,
     ]

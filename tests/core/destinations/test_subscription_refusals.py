@@ -55,3 +55,16 @@ def test_of_many_users_a_refusal_names_some_and_counts_the_rest():
     detail = detail_of(player, "A: consumer 1 topic:u both=s -> refused subscription-in-use")
     assert len(re.findall(r"session \d+ has 1 consumers and holds 0 deliveries", detail)) == 5
     assert detail.endswith("and 3 more; close its consumers and settle their messages first")
+
+
+@pytest.mark.parametrize(
+    ("stands", "asked", "kind"),
+    [("durable=s", "both=s", "not shared"), ("both=s", "durable=s", "shared")],
+)
+def test_of_which_kind_a_name_is_taken_is_said(stands, asked, kind):
+    """The name is for subscriptions of one kind: who asks for the other learns which (SES-60)."""
+    player = Player()
+    for one in read_scripts(f"A: open CLIENT client=c\nA: consumer 1 topic:t {stands}")[0].lines:
+        player.line(one)
+    detail = detail_of(player, f"A: consumer 2 topic:t {asked} -> refused subscription-differs")
+    assert detail == f"subscription 's' of client id 'c' is {kind}: use another name"

@@ -5,6 +5,7 @@ from hypothesis import given
 from ledgermq.core.apply import apply, new_state
 from ledgermq.wire.framing.codec import decode_operation
 from ledgermq_spark.rebuild import testimony as stated
+from support.audits.testimonies import told_moves
 from support.checks import checks
 from support.checks.checked_histories import examples
 from support.checks.witness import Witness
@@ -29,7 +30,7 @@ def came_in(history, *, restored=False, witness=None):
         outcomes = apply(state, operation, position, entry.time, testimony.hear)
         if witness is not None:
             witness.observe(operation, position, outcomes)
-        for row in (row for moves in testimony.take() for row in zip(*moves, strict=True)):
+        for row in told_moves(testimony):
             move = dict(zip([name for name, _ in stated.MOVE_COLUMNS], row, strict=True))
             is_put = move["before"] in ("new", "uncommitted put") and move["session"] >= 0
             if not is_put or move["sequence"] < 0 or move["kind"] == "subscription":

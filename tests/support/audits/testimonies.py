@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ledgermq.core.apply import new_state
@@ -60,6 +60,12 @@ class Logs:
         return Facts(engine, engine.taken(frames))
 
 
+def told_moves(testimony: Testimony) -> Iterator[tuple[Any, ...]]:
+    """The moves that a testimony tells of next, as rows of `MOVE_COLUMNS`."""
+    for moves in testimony.take():
+        yield from zip(*(column.to_pylist() for column in moves), strict=True)
+
+
 def folded_stretches(
     name: str, entries: Sequence[Entry], ends: Sequence[int]
 ) -> tuple[QueueManager, list[list[Addressed]], list[Logs]]:
@@ -74,7 +80,7 @@ def folded_stretches(
         answered.append(outcomes)
         rows["operations"].append((name, *decoded(position, entry)))
         rows["outcomes"] += [(name, *folded(one)) for one in outcomes]
-        heard = (row for moves in testimony.take() for row in zip(*moves, strict=True))
+        heard = told_moves(testimony)
         rows["moves"] += [(name, *row) for row in heard]
         rows["clock"].append((name, position, state.time, state.time_reference))
         if position == ends[at]:

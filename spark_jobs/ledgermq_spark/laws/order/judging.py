@@ -5,7 +5,6 @@ from __future__ import annotations
 import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ledgermq.garbage import seldom_looked_for_cycles
 from ledgermq_spark.laws.engines.engine import Pass
 from ledgermq_spark.laws.order import store_state
-from ledgermq_spark.laws.order.event import Event
+from ledgermq_spark.laws.order.event import Run, runs
 from ledgermq_spark.laws.order.store_events import EVENT_TYPES, HAPPENED, KEYS
 from ledgermq_spark.laws.order.store_pass import Finding, StorePass
 from ledgermq_spark.log.rows import LONG, TEXT, arrow_batch
@@ -63,34 +62,34 @@ FROM {{stores_before}}
 
 
 def _judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for place, events in _stores(batches):
-        found = list(_findings(StorePass(), events))
+    for place, happened in _stores(batches):
+        found = list(_findings(StorePass(), happened))
         if found:
             yield arrow_batch(FOUND_COLUMNS, [(*place, *finding) for finding in found])
 
 
 def _leave(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for place, events in _stores(batches):
+    for place, happened in _stores(batches):
         one = StorePass()
-        for _ in _findings(one, events):
+        for _ in _findings(one, happened):
             """They are told where the stretch is judged."""
         left = [(*place, number, text) for number, text in enumerate(store_state.told(one))]
         if left:
             yield arrow_batch(LEFT_COLUMNS, left)
 
 
-def _findings(one: StorePass, events: Iterator[Event]) -> Iterator[Finding]:
+def _findings(one: StorePass, happened: Iterator[Run]) -> Iterator[Finding]:
     """What a store's pass finds; what is stated may be such that no pass can follow it."""
     position = -1
     try:
-        for _, entry in groupby(events, key=attrgetter("position")):
-            happened = [*entry]
-            position = happened[0].position
-            if happened[0].what == KNOWN:
-                for known in happened:
+        for _, of_entry in groupby(happened, key=attrgetter("position")):
+            entry = [*of_entry]
+            position = entry[0].position
+            if entry[0].what == KNOWN:
+                for known in chain.from_iterable(run.events for run in entry):
                     store_state.learn(one, known.text or "")
             elif not one.is_lost:
-                yield from one.judge(happened)
+                yield from one.judge(entry)
     except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
         yield Finding(
             kind="state mismatch",
@@ -102,23 +101,15 @@ def _findings(one: StorePass, events: Iterator[Event]) -> Iterator[Finding]:
             found=traceback.format_exc(limit=-1).strip().splitlines()[-1],
         )
         one.is_lost = True
-        deque(events, maxlen=0)
+        deque(happened, maxlen=0)
 
 
-def _stores(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, Iterator[Event]]]:
+def _stores(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, Iterator[Run]]]:
     """Each store, as `KEYS` say, with what happens to it."""
-    rows = chain.from_iterable(map(_placed, batches))
+    happened = chain.from_iterable(runs(batch, KEYS) for batch in batches)
     with seldom_looked_for_cycles():
-        for place, mine in groupby(rows, key=itemgetter(0)):
+        for place, mine in groupby(happened, key=itemgetter(0)):
             yield place, map(itemgetter(1), mine)
-
-
-def _placed(batch: pa.RecordBatch) -> Iterator[tuple[Row, Event]]:
-    columns = [column.to_pylist() for column in batch.columns]
-    places = zip(*columns[: len(KEYS)], strict=True)
-    # As `Event._make` has it, which asks of each once more how many columns it has.
-    events = map(partial(tuple.__new__, Event), zip(*columns[len(KEYS) :], strict=True))
-    return zip(places, events, strict=True)
 
 
 # What is not as it is due, of all stores.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import heapq
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgermq.protocol.get_options import PLAIN, GroupPosition, Options
 from ledgermq.selector import Selector
@@ -61,6 +61,17 @@ class Order:
             self._drop_first()
         return None
 
+    def take_plain(self, most: int) -> list[Message]:
+        """Takes out messages that come first, until one is of a group or in doubt."""
+        taken: list[Message] = []
+        while len(taken) < most:
+            message = self.first()
+            if message is None or message.is_in_doubt or not message.is_plain:
+                break
+            taken.append(message)
+            self._drop_first()
+        return taken
+
     def take(self) -> Message | None:
         """Takes out the message that comes first."""
         message = self.first()
@@ -70,6 +81,14 @@ class Order:
 
     def _drop_first(self) -> None:
         self._inside.discard(heapq.heappop(self._heap)[1])
+
+
+class Due(NamedTuple):
+    """What is to be given to a consumer next: for one credit, or for one each (`is_run`)."""
+
+    consumer: Consumer
+    messages: list[Message]
+    is_run: bool = False
 
 
 class Store:
@@ -104,11 +123,14 @@ class Store:
         self._leave(message)
         message.state = state
         if state == AVAILABLE:
-            for want, order in self._orders.items():
-                if _wants(want, message):
-                    order.add(message)
+            self._offer(message)
         elif state == DELAYED and message.key is not None:
             self._delayed.setdefault(message.key, {})[message.sequence] = message
+
+    def _offer(self, message: Message) -> None:
+        for want, order in self._orders.items():
+            if _wants(want, message):
+                order.add(message)
 
     def group(self, group_id: bytes) -> Group:
         """What is numbered of a group."""
@@ -153,28 +175,37 @@ class Store:
             if not waiting:
                 del self._delayed[message.key]
 
-    def give(self, consumer: Consumer, messages: list[Message], deliveries: list[int]) -> None:
-        """A consumer is given what comes at once, for one credit."""
+    def give(self, due: Due, deliveries: Sequence[int]) -> None:
+        """A consumer is given as much of what is due to it as there are deliveries."""
+        consumer, count = due.consumer, len(deliveries)
+        messages = due.messages[:count]
         if self.settings.group_affinity:
             bucket = _bucket(messages[0])
             if bucket is not None:
                 self.bonds.setdefault(bucket, consumer)
-        consumer.credit -= 1
+        consumer.credit -= count if due.is_run else 1
+        receives, held = self.settings.fifo_mode != CONCURRENT, consumer.held
         for message, delivery in zip(messages, deliveries, strict=True):
-            self._receive(message)
+            if receives:
+                self._receive(message)
             message.state, message.holder, message.delivery = IN_FLIGHT[0], consumer, delivery
-            consumer.held[delivery] = message
+            held[delivery] = message
             if message.is_in_doubt:
                 consumer.doubt = deliveries[-1]
         consumer.waiting_since = self._next_wait()
-        count = len(messages)
         self._in_flight += count
-        held = self._held_by_session
-        held[consumer.session] = held.get(consumer.session, 0) + count
+        mine = self._held_by_session
+        mine[consumer.session] = mine.get(consumer.session, 0) + count
         self.go_to(consumer, messages[-1].position_after())
+        self.leave(due.messages[count:])
+
+    def leave(self, messages: Iterable[Message]) -> None:
+        """Messages that were due stay as they are."""
+        for message in messages:
+            self._offer(message)
 
     def _receive(self, message: Message) -> None:
-        if self.settings.fifo_mode != CONCURRENT and not message.received:
+        if not message.received:
             self.receipts += 1
             message.received = self.receipts
             self._received[message.sequence] = message
@@ -267,21 +298,36 @@ class Store:
 
     # Who gets what next.
 
-    def next(self) -> tuple[Consumer, list[Message]] | None:
-        """Who is to be given something next, and what; None: nobody anything."""
+    def next(self, most: int) -> Due | None:
+        """Who is to be given something next, and what; None: nobody anything.
+
+        While one consumer alone waits, that are messages one after the other, `most` of them. They
+        are to be given (`give`) or left (`leave`).
+        """
         if self.settings.gets_disabled:
             return None
         waiting = [one for one in self.consumers.values() if self.is_waiting(one)]
+        if len(waiting) == 1 and self.settings.fifo_mode != SERIALIZED:
+            run = self._run(waiting[0], most)
+            if run:
+                return Due(waiting[0], run, is_run=True)
         heads = self._heads(waiting)
-        if len(heads) == 1:
-            ((taker, head),) = heads
-            return taker, self.unit(taker.options, head)
         first = min((head for _, head in heads), key=lambda one: one.rank, default=None)
         if first is None:
             return None
         takers = [one for one, head in heads if head is first]
         taker = min(takers, key=lambda one: (len(one.held), one.waiting_since))
-        return taker, self.unit(taker.options, first)
+        return Due(taker, self.unit(taker.options, first))
+
+    def _run(self, consumer: Consumer, most: int) -> list[Message]:
+        """What comes to a consumer one by one, since nothing could keep it from that."""
+        if consumer.options != PLAIN:
+            return []
+        room = self.settings.unacknowledged_max
+        if room:
+            most = min(most, room - self._held_by_session.get(consumer.session, 0))
+        order = self._orders[(consumer.selector, PLAIN)]
+        return order.take_plain(min(most, consumer.credit))
 
     def is_waiting(self, consumer: Consumer) -> bool:
         """Whether a consumer would take something, and its session may have more."""

@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import chain, takewhile
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ledgermq.protocol.reasons import Reason
 from ledgermq.selector import parse_selector
-from ledgermq_spark.laws.order.event import Event
+from ledgermq_spark.laws.order.event import Event, Run
 from ledgermq_spark.laws.order.group_puts import GroupPuts
 from ledgermq_spark.laws.order.parked_groups import ParkedGroups
-from ledgermq_spark.laws.order.store import PROTECTED, Settings, Store
+from ledgermq_spark.laws.order.store import PROTECTED, Due, Settings, Store
 from ledgermq_spark.laws.order.store_records import IN_FLIGHT, Consumer, Message
 from ledgermq_spark.laws.refusals.text_checks import groups_are_wrong
 
 # A store in which nothing is as it is due is not told of any further.
 FINDINGS_MAX = 20
+# Session and number of a consumer; sequence numbers and deliveries of what each was given.
+Who: TypeAlias = tuple[int, int]
+Shares: TypeAlias = dict[Who, tuple[list[int], list[int]]]
 OF_GROUPS = (Reason.GROUP_CLASH, Reason.UNIT_OF_WORK_INCONSISTENT)
 
 
@@ -52,26 +55,27 @@ class StorePass:
         self.is_lost = False
         self._position = -1
 
-    def judge(self, events: list[Event]) -> Iterator[Finding]:
+    def judge(self, entry: list[Run]) -> Iterator[Finding]:
         """Judges what happens through one entry."""
-        self._position = events[0].position
-        for finding in self._judge(events):
+        self._position = entry[0].position
+        for finding in self._judge(entry):
             self._count += 1
             if self._count <= FINDINGS_MAX:
                 yield finding
 
-    def _judge(self, events: list[Event]) -> Iterator[Finding]:
-        moves = [one for one in events if one.step is not None]
-        beside = [] if len(moves) == len(events) else [one for one in events if one.step is None]
+    def _judge(self, entry: list[Run]) -> Iterator[Finding]:
+        moves = [one for one in entry if one.is_move]
+        beside = [one for run in entry if not run.is_move for one in run.events]
         others = [one for one in beside if one.what != "refused put"]
         others.sort(key=lambda one: (one.behind_index, one.consumer))
         if self.store.settings.fifo_mode == PROTECTED:
             yield from self._settled(moves)
         grouped: dict[int, list[Event]] = {}
-        for one in events:
-            if one.is_put_in_group:
-                grouped.setdefault(one.number, []).append(one)
-        given: list[Event] = []
+        for one in chain.from_iterable(run.puts_in_groups for run in moves):
+            grouped.setdefault(one.number, []).append(one)
+        # What waited and came later in the entry may be what it did not contradict.
+        refused = [one for one in beside if one.what == "refused put" and not grouped]
+        given: list[Run] = []
         for move in moves:
             is_delivery = move.what in IN_FLIGHT
             is_next = others and others[0].behind_index < move.behind_index
@@ -83,16 +87,12 @@ class StorePass:
                     yield from self._change(others.pop(0))
                 given.append(move)
             else:
-                if grouped and move.is_put_in_group and move.number in grouped:
-                    yield from self._put_in_groups(grouped.pop(move.number))
-                self._move(move)
+                yield from self._move(move, grouped)
         if given:
             yield from self._deliver(given)
         for other in others:
             yield from self._change(other)
-        refused = [one for one in beside if one.what == "refused put"]
-        # What waited and came later in the entry may be what it did not contradict.
-        if refused and not any(one.is_put_in_group for one in events):
+        if refused:
             yield from self._refused_of_groups(refused)
         yield from self._deliver([])
         for message in self.parked.take_left():
@@ -106,9 +106,9 @@ class StorePass:
                 found=message.state,
             )
 
-    def _settled(self, moves: list[Event]) -> Iterator[Finding]:
+    def _settled(self, moves: list[Run]) -> Iterator[Finding]:
         """What was settled before its turn (§18)."""
-        consumed = [one.sequence for one in moves if one.cause == "consumed"]
+        consumed = [one for run in moves if run.cause == "consumed" for one in run.each("sequence")]
         known = [self.store.messages[one] for one in consumed if one in self.store.messages]
         found = self.store.out_of_turn(known) if known else None
         if found is not None:
@@ -160,30 +160,40 @@ class StorePass:
                 found=f"refused {told}",
             )
 
-    def _move(self, event: Event) -> None:
-        """A message goes anywhere but into flight."""
-        if event.before == "uncommitted put":
-            self.group_puts.end_unit(event.session)
-        if event.sequence < 0:
-            return
-        message = self.store.messages.get(event.sequence)
-        if message is None:
-            message = event.as_message
-            if event.what != "gone":
-                self.store.add(message)
-                self.store.move(message, event.what)
-                if event.before == "new" and event.session < 0:
-                    self.parked.unpark(message)
+    def _move(self, run: Run, grouped: dict[int, list[Event]]) -> Iterator[Finding]:
+        """Messages go anywhere but into flight; `grouped` are Puts that were not judged yet."""
+        if run.before == "uncommitted put":
+            self.group_puts.end_unit(run.session)
+        store, messages = self.store, self.store.messages
+        told = zip(run.each("sequence"), run.each("flag"), strict=True)
+        brought: list[Message] = []
+        for at, (sequence, flag) in enumerate(told):
+            message = messages.get(sequence)
+            if message is None:
+                if grouped:
+                    event = run.events[at]
+                    if event.number in grouped and event.is_put_in_group:
+                        yield from self._put_in_groups(grouped.pop(event.number))
+                if sequence >= 0 and run.what != "gone":
+                    brought = brought or run.messages()
+                    self._come(run, brought[at])
+            elif run.what == "gone":
+                store.remove(message, consumed=run.cause == "consumed")
+                if run.cause == "moved" and flag and self._does_park():
+                    self.parked.park(message, messages.values())
+            else:
+                # What a lost session held is in doubt until it leaves the store (H20).
+                message.is_in_doubt |= bool(flag) and run.before in IN_FLIGHT
+                store.move(message, run.what)
                 self.parked.look_at(message)
-        elif event.what == "gone":
-            self.store.remove(message, consumed=event.cause == "consumed")
-            if event.cause == "moved" and event.flag and self._does_park():
-                self.parked.park(message, self.store.messages.values())
-        else:
-            # What a lost session held is in doubt until it leaves the store (H20).
-            message.is_in_doubt |= bool(event.flag) and event.before in IN_FLIGHT
-            self.store.move(message, event.what)
-            self.parked.look_at(message)
+
+    def _come(self, run: Run, message: Message) -> None:
+        """A message is numbered."""
+        self.store.add(message)
+        self.store.move(message, run.what)
+        if run.before == "new" and run.session < 0:
+            self.parked.unpark(message)
+        self.parked.look_at(message)
 
     def _does_park(self) -> bool:
         settings = self.store.settings
@@ -253,57 +263,59 @@ class StorePass:
                 if number in consumer.held and consumer.doubt <= number:
                     consumer.doubt = 0
 
-    def _deliver(self, given: list[Event]) -> Iterator[Finding]:
+    def _deliver(self, given: list[Run]) -> Iterator[Finding]:
         """Holds deliveries against those that are due, until nothing is."""
         store = self.store
-        shares: dict[tuple[int, int], list[Event]] = {}
-        for one in given:
-            shares.setdefault((one.session, one.consumer), []).append(one)
-        while (due := store.next()) is not None:
-            consumer, unit = due
-            share = shares.get((consumer.session, consumer.number), [])
-            mine = share[: len(unit)]
-            if [one.sequence for one in mine] != [one.sequence for one in unit]:
+        shares: Shares = {}
+        for run in given:
+            sequences, numbers = shares.setdefault((run.session, run.consumer), ([], []))
+            sequences += run.each("sequence")
+            numbers += run.each("number")
+        left = sum(len(sequences) for sequences, _ in shares.values())
+        while (due := store.next(max(left, 1))) is not None:
+            consumer = due.consumer
+            sequences, numbers = shares.get((consumer.session, consumer.number), ([], []))
+            same = _same(due.messages, sequences)
+            if same < len(due.messages) and not (due.is_run and same):
                 yield self._other_than_due(due, shares)
+                store.leave(due.messages)
                 break
-            store.give(consumer, unit, [one.number for one in mine])
-            del share[: len(unit)]
+            store.give(due, numbers[:same])
+            del sequences[:same], numbers[:same]
+            left -= same
         else:
-            left = [one for share in shares.values() for one in share]
             if left:
-                yield self._not_due(left[0], "nothing")
-        for share in shares.values():
-            for one in share:
-                self._give(one)
+                yield self._not_due(*_first(shares), "nothing")
+        for who, share in shares.items():
+            for one in zip(*share, strict=True):
+                self._give(who, *one)
 
-    def _give(self, event: Event) -> None:
+    def _give(self, who: Who, sequence: int, number: int) -> None:
         """Follows a delivery that was not due."""
-        message = self.store.messages.get(event.sequence)
-        consumer = self.store.consumers.get((event.session, event.consumer))
+        message = self.store.messages.get(sequence)
+        consumer = self.store.consumers.get(who)
         if message is None or message.state in IN_FLIGHT:
             return
         if consumer is None:
-            consumer = event.as_consumer(None)
+            session, consumer_number = who
+            consumer = Consumer(session=session, number=consumer_number, selector=None)
             consumer.is_open = False
-        self.store.give(consumer, [message], [event.number])
+        self.store.give(Due(consumer, [message]), [number])
         consumer.credit = max(consumer.credit, 0)
 
-    def _other_than_due(
-        self,
-        due: tuple[Consumer, list[Message]],
-        shares: dict[tuple[int, int], list[Event]],
-    ) -> Finding:
+    def _other_than_due(self, due: Due, shares: Shares) -> Finding:
         """Why what is due was not what was done."""
-        consumer, unit = due
-        first = unit[0]
+        consumer, first = due.consumer, due.messages[0]
         expected = f"message {first.sequence} to {consumer}"
-        mine = shares.get((consumer.session, consumer.number))
-        left = [one for share in shares.values() for one in share]
+        who = (consumer.session, consumer.number)
+        mine, _ = shares.get(who, ([], []))
         if mine:
-            return self._not_due(mine[0], expected)
-        others = [one for one in left if one.sequence == first.sequence]
-        if others or left:
-            return self._not_due((others or left)[0], expected)
+            return self._not_due(who, mine[0], expected)
+        for other, (sequences, _) in shares.items():
+            if first.sequence in sequences:
+                return self._not_due(other, first.sequence, expected)
+        if any(sequences for sequences, _ in shares.values()):
+            return self._not_due(*_first(shares), expected)
         return Finding(
             kind="lost",
             position=self._position,
@@ -314,17 +326,32 @@ class StorePass:
             found="nothing",
         )
 
-    def _not_due(self, one: Event, expected: str) -> Finding:
+    def _not_due(self, who: Who, sequence: int, expected: str) -> Finding:
         """A delivery that is not what is due: not permitted, or before another one."""
-        message = self.store.messages.get(one.sequence)
-        consumer = self.store.consumers.get((one.session, one.consumer))
-        why = self.store.why_not(consumer, message)
+        message = self.store.messages.get(sequence)
+        why = self.store.why_not(self.store.consumers.get(who), message)
+        session, consumer = who
         return Finding(
             kind="unexpected" if why else "reordered",
-            position=one.position,
-            sequence=one.sequence,
-            session=one.session,
+            position=self._position,
+            sequence=sequence,
+            session=session,
             summary=f"a message was delivered that was not due: {why or 'another one comes first'}",
             expected=expected,
-            found=f"message {one.sequence} to consumer {one.consumer} of session {one.session}",
+            found=f"message {sequence} to consumer {consumer} of session {session}",
         )
+
+
+def _same(due: list[Message], given: list[int]) -> int:
+    """How many messages from the first on were given as they are due."""
+    same = 0
+    for message, sequence in zip(due, given, strict=False):
+        if message.sequence != sequence:
+            break
+        same += 1
+    return same
+
+
+def _first(shares: Shares) -> tuple[Who, int]:
+    """The first delivery that there is."""
+    return next((who, sequences[0]) for who, (sequences, _) in shares.items() if sequences)

@@ -54,6 +54,11 @@ class Message:
     received: int = 0
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it has nothing to do with groups."""
+        return self.key is None and self.group is None
+
+    @property
     def number(self) -> int:
         """Its group sequence, 1 outside of groups."""
         return self.group.number if self.group else 1
