@@ -67,7 +67,8 @@ class Event(NamedTuple):
     def as_message(self) -> Message:
         """The message that a move brings."""
         is_in_unit = "uncommitted put" in (self.before, self.what)
-        return message_of(*(getattr(self, name) for name in OF_MESSAGE), is_in_unit)
+        told = (getattr(self, name) for name in OF_MESSAGE)
+        return message_of(*told, is_in_unit=is_in_unit)
 
     def as_consumer(self, selector: Selector | None) -> Consumer:
         """The consumer to whom it happens, as one that is new."""
@@ -123,9 +124,8 @@ class Run:
     def messages(self) -> list[Message]:
         """The messages that moves bring."""
         is_in_unit = "uncommitted put" in (self.before, self.what)
-        return [
-            message_of(*one, is_in_unit) for one in zip(*map(self.each, OF_MESSAGE), strict=True)
-        ]
+        told = zip(*map(self.each, OF_MESSAGE), strict=True)
+        return [message_of(*one, is_in_unit=is_in_unit) for one in told]
 
     @property
     def puts_in_groups(self) -> list[Event]:
@@ -144,6 +144,7 @@ def message_of(
     time_us: int,
     text: str | None,
     flag: bool | None,
+    *,
     is_in_unit: bool,
 ) -> Message:
     """A message, of what an event tells of it."""
@@ -189,7 +190,8 @@ def _changed(values: pa.Array) -> pa.Array:
 
 
 def _at(starts: list[int], values: pa.Array) -> list[Any]:
-    return values.take(pa.array(starts)).to_pylist()
+    found: list[Any] = values.take(pa.array(starts)).to_pylist()
+    return found
 
 
 def _behind(told_index: int | None) -> int:
