@@ -39,18 +39,20 @@ MESSAGE_FIELDS = (
     "backout_count",
     "uncounted_backout_count",
 )
-# Where the moves leave each message that is still there.
+# Where the moves leave each message that is still there. What moved once it was gone breaks law A.
 LEFT = """
+WITH numbered AS (SELECT * FROM {moves} WHERE sequence >= 0 AND kind <> 'topic')
 SELECT store AS queue_created, sequence, any_value(destination) AS destination,
     named_struct('put_position', any_value(put_position), 'put_index', any_value(put_index),
         'message_id', any_value(message_id), 'priority', any_value(priority),
         'persistent', any_value(persistent), 'enqueued_at', min(time_us),
         'backout_count', max_by(backouts, (position, step)),
         'uncounted_backout_count', max_by(uncounted, (position, step))) AS moves
-FROM {moves} JOIN {puts} USING (queue_manager, put_position, put_index)
-WHERE sequence >= 0 AND kind <> 'topic'
+FROM numbered
+    LEFT ANTI JOIN (SELECT store, sequence FROM numbered WHERE after = 'gone') AS gone
+        USING (store, sequence)
+    JOIN {puts} USING (queue_manager, put_position, put_index)
 GROUP BY store, sequence
-HAVING max_by(after, (position, step)) <> 'gone'
 """
 # All backouts count: -1.
 STOOD = """

@@ -36,7 +36,8 @@ FROM told FULL JOIN standing USING (queue_manager, store, kind, what)
 WHERE coalesce(told, 0) <> coalesce(count, 0)
     AND (is_known OR what NOT IN ('consumed', 'expired', 'moved', 'dropped', 'removed'))
 """
-# The most that a store ever held shows where messages come to it: what is there then has to fit.
+# The most that a store ever held shows where messages come to it: what is there then has to fit. It
+# is asked after each entry, and after each move of one through which messages come and go.
 SIZED = """
 WITH
 sizes AS (
@@ -55,17 +56,24 @@ together AS (
 ),
 begun AS (SELECT * FROM {stood} WHERE size_bytes IS NOT NULL),
 changes AS (
-    SELECT queue_manager, store, kind, position, step, size_bytes,
-        IF(before = 'new', 1, 0) - IF(after = 'gone', 1, 0) AS change
-    FROM turns
+    SELECT queue_manager, store, kind, position, step, IF(before = 'new', 1, -1) AS change,
+        IF(before = 'new', size_bytes, -size_bytes) AS change_bytes
+    FROM turns WHERE (before = 'new') <> (after = 'gone')
+),
+entries AS (
+    SELECT queue_manager, store, kind, position, max(step) AS step, sum(change) AS change,
+        sum(change_bytes) AS change_bytes, min(change) = max(change) AS is_one_way
+    FROM changes GROUP BY queue_manager, store, kind, position
 ),
 held AS (
     SELECT queue_manager, store, kind, sum(change) OVER turn AS count,
         sum(change_bytes) OVER turn AS held_bytes
     FROM (
-        SELECT queue_manager, store, kind, position, step, change,
-            change * size_bytes AS change_bytes
-        FROM changes WHERE change <> 0
+        SELECT * EXCEPT (is_one_way) FROM entries WHERE is_one_way
+        UNION ALL
+        SELECT changes.* FROM changes
+            LEFT SEMI JOIN (SELECT * FROM entries WHERE NOT is_one_way)
+                USING (queue_manager, store, kind, position)
         UNION ALL
         SELECT queue_manager, store, kind, -1, -1, count, size_bytes FROM begun
         WHERE what <> 'most'

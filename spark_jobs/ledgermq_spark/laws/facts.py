@@ -197,21 +197,22 @@ LEFT JOIN answered USING (queue_manager, session, session_sequence)
 
 # Deliveries from when they went into flight until they left it; `left_at` is null in flight.
 FLIGHTS = """
-SELECT queue_manager, session, delivery,
-    min_by(position, (position, step)) AS position,
-    min_by(store, (position, step)) AS store,
-    min_by(sequence, (position, step)) AS sequence,
-    min_by(consumer, (position, step)) AS consumer,
-    min_by(backouts, (position, step)) AS backouts,
-    max(IF(is_out, position, NULL)) AS left_at,
-    max(IF(is_out, after, NULL)) AS left_to,
-    max(IF(is_out, cause, NULL)) AS left_as,
-    max(IF(is_out, backouts, NULL)) AS left_backouts
+SELECT queue_manager, session, delivery, begun.position AS position, begun.store AS store,
+    begun.sequence AS sequence, begun.consumer AS consumer, begun.backouts AS backouts, left_at,
+    left_to, left_as, left_backouts
 FROM (
-    SELECT *, before IN ('unacknowledged', 'uncommitted get') AS is_out FROM {moves}
-    WHERE delivery > 0
+    SELECT queue_manager, session, delivery,
+        min(struct(position, step, store, sequence, consumer, backouts)) AS begun,
+        max(IF(is_out, position, NULL)) AS left_at,
+        max(IF(is_out, after, NULL)) AS left_to,
+        max(IF(is_out, cause, NULL)) AS left_as,
+        max(IF(is_out, backouts, NULL)) AS left_backouts
+    FROM (
+        SELECT *, before IN ('unacknowledged', 'uncommitted get') AS is_out FROM {moves}
+        WHERE delivery > 0
+    )
+    GROUP BY queue_manager, session, delivery
 )
-GROUP BY queue_manager, session, delivery
 """
 
 # Deliveries that operations name, with the kind of each. What was refused may name ranges of any

@@ -21,10 +21,11 @@ SELECT queue_manager, since, coalesce(lead(since) OVER change, 92233720368547758
 FROM given WINDOW change AS (PARTITION BY queue_manager ORDER BY since)
 """
 # Each time a segment gets or loses a live message. `rank` 0: it is appended by a Put, whose
-# messages are appended together and in their order; 1: it comes from elsewhere; 2: it is gone. A
-# message of a topic takes its room once, whoever has copies. A segment without a live message is
-# clean after its entry, or before the next Put that looks for room: next at `clean_at`. What
-# segments had where a stretch begins is as if it were put there, into the active one last.
+# messages are appended together and in their order; 1: it comes from elsewhere; 2: it is gone, with
+# all that goes through its entry if nothing comes through that. A message of a topic takes its room
+# once, whoever has copies. A segment without a live message is clean after its entry, or before the
+# next Put that looks for room: next at `clean_at`. What segments had where a stretch begins is as
+# if it were put there, into the active one last.
 ROOM: Final = """
 WITH
 sizes AS (
@@ -50,7 +51,12 @@ turns AS (
     FROM told JOIN begun USING (queue_manager, position, put_position) WHERE before = 'new'
     UNION ALL
     SELECT queue_manager, segment, position, step, 2, put_index, size_bytes, -1, -size_bytes
-    FROM told WHERE after = 'gone'
+    FROM told LEFT SEMI JOIN begun USING (queue_manager, position) WHERE after = 'gone'
+    UNION ALL
+    SELECT queue_manager, segment, position, max(step), 2, 0, sum(size_bytes), -count(*),
+        -sum(size_bytes)
+    FROM told LEFT ANTI JOIN begun USING (queue_manager, position) WHERE after = 'gone'
+    GROUP BY queue_manager, segment, position
     UNION ALL
     SELECT queue_manager, segment, position, CAST(is_active AS BIGINT), 0, 0, appended_bytes,
         live_messages, live_bytes
