@@ -183,7 +183,8 @@ class Store:
             bucket = _bucket(messages[0])
             if bucket is not None:
                 self.bonds.setdefault(bucket, consumer)
-        consumer.credit -= count if due.is_run else 1
+        credits_taken = count if due.is_run else 1
+        consumer.credit -= credits_taken
         receives, held = self.settings.fifo_mode != CONCURRENT, consumer.held
         for message, delivery in zip(messages, deliveries, strict=True):
             if receives:
@@ -192,7 +193,8 @@ class Store:
             held[delivery] = message
             if message.is_in_doubt:
                 consumer.doubt = deliveries[-1]
-        consumer.waiting_since = self._next_wait()
+        self.waits += credits_taken
+        consumer.waiting_since = self.waits
         self._in_flight += count
         mine = self._held_by_session
         mine[consumer.session] = mine.get(consumer.session, 0) + count
@@ -244,7 +246,8 @@ class Store:
             self._tidy_orders()
             self.go_to(consumer, consumer.position)
         if consumer.credit == 0 and credit:
-            consumer.waiting_since = self._next_wait()
+            self.waits += 1
+            consumer.waiting_since = self.waits
         consumer.credit = consumer.credit + credit if credit else 0
 
     def go_to(self, consumer: Consumer, position: GroupPosition | None) -> None:
@@ -264,10 +267,6 @@ class Store:
             mine = [group_id for group_id, one in self.reserved.items() if one is consumer]
             for group_id in mine:
                 del self.reserved[group_id]
-
-    def _next_wait(self) -> int:
-        self.waits += 1
-        return self.waits
 
     def _want(self, consumer: Consumer) -> None:
         want = (consumer.selector, consumer.options)

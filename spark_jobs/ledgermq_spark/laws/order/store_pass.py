@@ -174,6 +174,8 @@ class StorePass:
                     event = run.events[at]
                     if event.number in grouped and event.is_put_in_group:
                         yield from self._put_in_groups(grouped.pop(event.number))
+                if sequence >= 0 and run.before not in ("new", "uncommitted put"):
+                    raise LookupError(f"message {sequence} moves, which is not there")
                 if sequence >= 0 and run.what != "gone":
                     brought = brought or run.messages()
                     self._come(run, brought[at])
