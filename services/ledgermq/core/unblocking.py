@@ -23,7 +23,6 @@ from ledgermq.core.puts.quotas import (
     used_up_quota,
 )
 from ledgermq.core.sessions.sessions import commit
-from ledgermq.core.state.group import AWAY, MEMBER
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import (
     BlockedPut,
@@ -159,7 +158,6 @@ def _put_now(entry: Entry, put: BlockedPut, queue: Queue) -> Reply | Refusal:
         if record is not None:
             record["logical_order"] = message.put_index in put.logical_order
             assert isinstance(message, GroupedMessage), "it has a position in a group"
-            message.flags &= ~(MEMBER | AWAY)
             records.append(record)
             grouped.append(message)
     warning = check_groups(put.session, queue, records, grouped)

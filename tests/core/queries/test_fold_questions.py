@@ -333,6 +333,18 @@ def test_resync_gives_replies_and_deliveries_in_flight_of_the_connection():
     assert {(one.position, one.index, one.session) for one in outcomes[-3:]} == {(10, -1, 0)}
 
 
+def test_resync_is_asked_for_a_connection():
+    """A question of that kind is answered with what the connection is told, whatever its size."""
+    state = played(
+        "open", "put q A -> enqueued 0..0", "consumer 1 q", "get 1 -> accepted; delivered A@0"
+    )
+    ask = {"kind": "RESYNC", "connection": identifier("S")}
+    found = query.answer(state, ask, "QM1", "w")
+    assert (found.document, found.outcomes) == query.resync(state, identifier("S"))
+    assert found.is_large
+    assert [type(one) for one in found.outcomes][-1] is Delivered
+
+
 def test_resync_joins_runs_of_one_consumer_up_to_1000_messages():
     """Deliveries in flight come as few outcomes, none above the limit."""
     state = played(

@@ -37,6 +37,8 @@ def test_one_group_is_told_with_its_members_or_group_unknown():
     states = [(one["group_sequence"], one["offset"], one["state"]) for one in found["members"]]
     assert states == [(1, 0, "held"), (2, 0, "held"), (2, 5, "available")]
     assert found == group_query.group_document(state.queues["q"], group_of(state))
+    least = query.answer(state, ask("GROUP", group_id=group_id("G"), limit=0), "QM1", "w").document
+    assert (least["members"], least["more"]) == (found["members"][:1], True)
     refused = query.answer(state, ask("GROUP", group_id=group_id("X")), "QM1", "w")
     assert refused.reason == "group-unknown"
 
