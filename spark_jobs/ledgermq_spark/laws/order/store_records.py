@@ -113,6 +113,34 @@ class Message:
         return None
 
 
+def message_of(
+    sequence: int,
+    priority: int,
+    message_id: bytes | None,
+    is_persistent: bool | None,
+    time_us: int,
+    text: str | None,
+    flag: bool | None,
+    *,
+    is_in_unit: bool,
+) -> Message:
+    """A message, of what is told of it; `text` is its header, `flag`: it may be in a group."""
+    header = header_of(text) if text else {}
+    group = group_place(header) if header and flag else None
+    return Message(
+        sequence=sequence,
+        rank=(-priority, sequence),
+        message_id=message_id or b"",
+        is_persistent=bool(is_persistent),
+        enqueued_at_us=time_us,
+        header=text,
+        group=group,
+        is_in_unit=is_in_unit,
+        keeps_order=bool(header.get("k")),
+        key=group_key(header, group) if header else None,
+    )
+
+
 @dataclass(slots=True, eq=False, kw_only=True)
 class Consumer:
     """A consumer, and what it holds; what it holds outlives it."""
