@@ -130,9 +130,13 @@ def report(
     consumer, deliveries = flight or (None, ())
     if consumer is not None:
         session = consumer.session
-    count = len(messages)
+    count, doubts = len(messages), store.doubts
     sequences = [one.sequence for one in messages]
-    bodies = [one.body_position for one in messages]
+    put_positions = [one.put_position for one in messages]
+    put_indexes = [one.put_index for one in messages]
+    bodies = [put_positions, put_indexes]
+    if any(one.body for one in messages):
+        bodies = [list(one) for one in zip(*(one.body_position for one in messages), strict=True)]
     untils = [until] * count
     if after == UNBORN:
         untils = [until if one.times is None else one.times.deliver_at for one in messages]
@@ -148,15 +152,15 @@ def report(
             session=-1 if session is None else session.handle,
             consumer=0 if consumer is None else consumer.number,
             sequences=sequences,
-            put_positions=[one.put_position for one in messages],
-            put_indexes=[one.put_index for one in messages],
+            put_positions=put_positions,
+            put_indexes=put_indexes,
             deliveries=[*deliveries] if deliveries else [0] * count,
             untils=untils,
             backouts=[one.backout_count for one in messages],
-            uncounted=[store.doubts.get(one, 0) for one in sequences],
+            uncounted=[doubts.get(one, 0) for one in sequences] if doubts else [0] * count,
             segments=[one.segment.number for one in messages],
-            body_positions=[position for position, _ in bodies],
-            body_indexes=[index for _, index in bodies],
+            body_positions=bodies[0],
+            body_indexes=bodies[1],
         )
     )
     entry.next_step += count

@@ -145,11 +145,11 @@ def _columns(heard: list[tuple[Moves, int, Name]]) -> list[pa.Array]:
 
     def of_all(kind: pa.DataType, values: Iterable[Any]) -> pa.Array:
         """What is said once of messages that moved together."""
-        return pa.array(values, kind).take(which)
+        return pa.array([*values], kind).take(which)
 
     number, text = partial(of_all, pa.int64()), partial(of_all, pa.string())
     sequence, put_position, put_index, delivery, *rest = (
-        pa.array(chain.from_iterable(one), pa.int64()) for one in of_each
+        pa.array([*chain.from_iterable(one)], pa.int64()) for one in of_each
     )
     return [
         number(position),
