@@ -69,6 +69,8 @@ def test_a_page_has_what_a_selector_wants():
     """Nothing else, and nothing more (SES-40)."""
     found = page(selector="color = 'red'")
     assert (numbers(found), found.document["more"]) == ([1], False)
+    of_group = page(selector=f"JMSXGroupID = 'ID:{group_id('Y').hex()}' AND JMSXGroupSeq = 2")
+    assert (numbers(of_group), of_group.document["more"]) == ([3], False)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import copy
 import pytest
 
 from ledgermq.core.queries import questions as query
+from ledgermq.core.queries.storage_status import storage_status
 from ledgermq.core.sessions import browsing
 from ledgermq.core.sessions.browsing import Cursor, browse
 from ledgermq.protocol import operations
@@ -131,6 +132,24 @@ def test_unknown_queue_has_no_status_and_no_page():
     """A question about a queue that is not there finds nothing."""
     state = played("open")
     assert query.destination_status(state, "queue:q") is None
+
+
+@pytest.mark.parametrize(("kind", "what"), [("QUEUE", "queue"), ("TOPIC", "topic")])
+def test_the_status_of_a_destination_is_asked_by_its_kind(kind, what):
+    """A queue and a topic may have one name: the kind of the question says which is meant."""
+    state = played("open", "create q", "create-topic q")
+    found = query.answer(state, {"kind": kind, "queue": "q"}, "QM1", "w")
+    assert found.document == query.destination_status(state, f"{what}:q")
+    assert found.document is not None
+
+
+def test_the_storage_is_asked_page_by_page():
+    """As many segments as are asked for, behind the one given (DB-11)."""
+    ask = {"kind": "STORAGE", "after_sequence": -1, "limit": 2}
+    state = played("open", "put q A -> enqueued 0..0")
+    found = query.answer(state, ask, "QM1", "w").document
+    assert found == storage_status(state, -1, 2)
+    assert len(found["segments"]) == 2
 
 
 @pytest.mark.parametrize(("kind", "what"), [("QUEUE", "queue"), ("TOPIC", "topic")])

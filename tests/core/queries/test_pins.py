@@ -84,6 +84,12 @@ def test_no_more_pins_are_told_than_asked_for():
     assert document["needed_position"] == 1
 
 
+def test_no_more_than_1_000_pins_are_told():
+    """Whatever is asked for: who cuts the log needs the oldest ones."""
+    found = pins("open", "put q M*1001 -> enqueued 0..1000", limit=5_000)
+    assert len(found["pins"]) == 1_000
+
+
 @pytest.mark.parametrize("limit", [-1, 0, 1])
 def test_one_pin_at_least_is_told(limit):
     """Of each kind the lowest is looked for: messages with a number, open and blocked puts."""
