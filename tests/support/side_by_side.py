@@ -31,8 +31,11 @@ ROOT = Path(__file__).parents[2]
 # Number of a process and the directory of what all have begun, as `NUMBER:DIRECTORY`.
 SIDE_VARIABLE = "LEDGERMQ_TEST_SIDE"
 BYTECODE_VARIABLE = "PYTHONDONTWRITEBYTECODE"
-# More than a minute by itself: begun late, all others wait for it in the end.
-LONGEST = ROOT / "tests/faults/test_fail_over.py"
+# About a minute each: begun late, all others wait for them in the end.
+LONGEST = {
+    ROOT / "tests/faults/test_fail_over.py",
+    ROOT / "tests/processor/checkpoints/test_checkpoints.py",
+}
 OF_BROKERS, OF_SPARK, OF_THE_REST, OF_BROKERS_TOO = SIDES = (1, 2, 3, 4)
 PR_SET_PDEATHSIG = 1
 WHOLE_RUNS = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
@@ -139,7 +142,7 @@ def _taken(items: list[pytest.Item], number: int, directory: Path) -> Iterator[p
     for item in items:
         files.setdefault(item.path, []).append(item)
     ranks = {path: _rank(of_it) for path, of_it in files.items()}
-    ordered = sorted(files, key=lambda path: (ranks[path], path != LONGEST, path))
+    ordered = sorted(files, key=lambda path: (ranks[path], path not in LONGEST, path))
     if number == OF_SPARK:
         ordered.reverse()
     elif number != OF_BROKERS:
