@@ -80,8 +80,7 @@ def folded_stretches(
         answered.append(outcomes)
         rows["operations"].append((name, *decoded(position, entry)))
         rows["outcomes"] += [(name, *folded(one)) for one in outcomes]
-        heard = told_moves(testimony)
-        rows["moves"] += [(name, *row) for row in heard]
+        rows["moves"] += [(name, *row) for row in told_moves(testimony)]
         rows["clock"].append((name, position, state.time, state.time_reference))
         if position == ends[at]:
             rows["standing"] += [(name, *row) for row in testimony.standing()]

@@ -42,15 +42,9 @@ class Event(NamedTuple):
     flag: bool | None
 
     @property
-    def is_put_in_group(self) -> bool:
-        """Whether a session puts a message into a group."""
-        return (
-            self.step is not None
-            and self.before == "new"
-            and self.session >= 0
-            and bool(self.flag)
-            and '"g":' in (self.text or "")
-        )
+    def is_in_group(self) -> bool:
+        """Whether the message that a move brings is in a group."""
+        return bool(self.flag) and '"g":' in (self.text or "")
 
     @property
     def behind_index(self) -> int:

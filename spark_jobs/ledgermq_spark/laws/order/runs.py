@@ -61,12 +61,16 @@ class Run:
         return [message_of(*one, is_in_unit=is_in_unit) for one in told]
 
     @property
+    def is_put(self) -> bool:
+        """Whether a session puts messages."""
+        return self.is_move and self.before == "new" and self.session >= 0
+
+    @property
     def puts_in_groups(self) -> list[Event]:
         """The messages that a session puts into groups through them."""
-        is_put = self.is_move and self.before == "new" and self.session >= 0
-        if not is_put or not any(self.each("text")):
+        if not self.is_put or not any(self.each("text")):
             return []
-        return [one for one in self.events if one.is_put_in_group]
+        return [one for one in self.events if one.is_in_group]
 
 
 def runs(batch: pa.RecordBatch, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Run]]:

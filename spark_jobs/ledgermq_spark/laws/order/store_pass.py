@@ -171,9 +171,9 @@ class StorePass:
         for at, (sequence, flag) in enumerate(told):
             message = messages.get(sequence)
             if message is None:
-                if grouped:
+                if grouped and run.is_put:
                     event = run.events[at]
-                    if event.number in grouped and event.is_put_in_group:
+                    if event.number in grouped and event.is_in_group:
                         yield from self._put_in_groups(grouped.pop(event.number))
                 if sequence >= 0 and run.before not in ("new", "uncommitted put"):
                     raise LookupError(f"message {sequence} moves, which is not there")
