@@ -6,6 +6,8 @@ import pytest
 from confluent_kafka import TopicPartition
 
 import ledgermq
+from ledgermq.client.link.broker_news import BrokerNews
+from ledgermq.client.link.lane import LaneReader
 from ledgermq.core.queries.destination_status import destination_status
 from ledgermq.protocol.operations import Close, Put
 from ledgermq.protocol.outcomes import Committed, Delivered, Enqueued
@@ -218,6 +220,20 @@ def test_a_worker_that_starts_again_changes_nothing(breakable):
         breakable.worker.resume()
     second.stop()
     assert bodies == [str(number) for number in range(200)]
+
+
+def test_connections_that_begin_together_are_on_several_lanes(breakable):
+    """Each reads all of its lane, what is for others too: the shortest one is not for all of them."""
+    with breakable.connect() as connection, connection.session() as session:
+        session.producer("queue:q").send("one lane is longer now")
+        found = set()
+        for _ in range(64):  # only one lane by chance: in one of 2**63 runs
+            lane = LaneReader(connection._settings, BrokerNews(breakable.place.bootstrap))
+            found.add(lane.start(breakable.place.claim, 20.0))
+            lane.close()
+            if len(found) == breakable.place.claim.lanes:
+                break
+    assert found == set(range(breakable.place.claim.lanes))
 
 
 def test_a_lane_that_went_on_without_the_reader_is_caught_up_with(breakable, eventually):
