@@ -223,7 +223,7 @@ def test_a_worker_that_starts_again_changes_nothing(breakable):
 
 
 def test_connections_that_begin_together_are_on_several_lanes(breakable):
-    """Each reads all of its lane, what is for others too: the shortest one is not for all of them."""
+    """Each reads all of its lane, what is for others too: one lane would be slow for all."""
     with breakable.connect() as connection, connection.session() as session:
         session.producer("queue:q").send("one lane is longer now")
         found = set()

@@ -163,6 +163,14 @@ def test_a_backout_touches_the_block_of_its_message():
     assert take_touched_blocks(player.state) == [(1, 1)]
 
 
+def test_a_message_that_is_written_again_touches_its_block():
+    """The next checkpoint says where its body is now: else it would be read where it was (H24)."""
+    player = played("open", "put q M*2049 -> enqueued 0..2048")
+    take_touched_blocks(player.state)
+    player.line(read_scripts("relocate q#1025 -> administered 1")[0].lines[0])
+    assert take_touched_blocks(player.state) == [(1, 1)]
+
+
 def test_queues_and_connections_keep_their_order_of_creation():
     """A root lists queues and connections as they came, sessions by handle."""
     state = played("B: open", "A: open", "A: create z", "A: create a", "C: open on=B").state
