@@ -155,5 +155,7 @@ def _position_by(stretches: Sequence[Stretch], moment: datetime) -> int:
         if one_ms > time_ms
     )
     if after == 0:
-        raise PositionOutOfRangeError(f"{text} lies before the first record of the archive")
+        raise PositionOutOfRangeError(
+            f"{text} lies before the first record of the archive: name position 0, or a later time"
+        )
     return int(after) - 1

@@ -229,7 +229,11 @@ def _last_position_by(
         answer = consumer.offsets_for_times([wanted], timeout=REQUEST_TIMEOUT_SECONDS)[0]
     after = answer.offset if 0 <= answer.offset < log.end else log.end
     if after <= log.start and not (before and log.start == 0):
-        raise PositionOutOfRangeError(f"{text} lies before the first record of {where}")
+        trimmed = "; what stood before it was trimmed, an archive of it may have that"
+        raise PositionOutOfRangeError(
+            f"{text} lies before the first record of {where}: name position {log.start}, or a later "
+            f"time{trimmed if log.start else ''}"
+        )
     return after - 1
 
 
