@@ -231,8 +231,8 @@ def _last_position_by(
     if after <= log.start and not (before and log.start == 0):
         trimmed = "; what stood before it was trimmed, an archive of it may have that"
         raise PositionOutOfRangeError(
-            f"{text} lies before the first record of {where}: name position {log.start}, or a later "
-            f"time{trimmed if log.start else ''}"
+            f"{text} lies before the first record of {where}: name position {log.start}, or a "
+            f"later time{trimmed if log.start else ''}"
         )
     return after - 1
 

@@ -72,6 +72,25 @@ def test_the_first_record_since_a_time_is_looked_for_by_that_time(monkeypatch):
         _first_position(target, datetime(2999, 1, 1, tzinfo=UTC))
 
 
+@pytest.mark.parametrize(
+    ("start", "told"),
+    [
+        (0, r"name position 0, or a later time$"),
+        (10, r"name position 10, or a later time; what stood before it was trimmed, an archive"),
+    ],
+)
+def test_a_time_before_the_log_is_answered_with_where_it_begins(monkeypatch, start, told):
+    """Of a log that was trimmed an archive may have more."""
+
+    class Consumer:
+        def offsets_for_times(self, places, timeout):
+            return [TopicPartition("t.operations", 0, start)]
+
+    monkeypatch.setattr(positions, "reading", lambda _: nullcontext(Consumer()))
+    with pytest.raises(PositionOutOfRangeError, match=told):
+        resolve_at("nobody:1", replace(LOG, start=start), "1970-01-02")
+
+
 def test_a_position_on_another_log_is_refused():
     """It names its queue manager."""
     assert resolve_at("nobody:1", LOG, "QM1@12", queue_manager="QM1") == 12
