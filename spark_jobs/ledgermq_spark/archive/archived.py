@@ -12,7 +12,7 @@ from ledgermq_spark.archive.stretch import FOLD, OPERATIONS, Stretch
 from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
 from ledgermq_spark.laws.engines.spark_engine import SparkEngine
 from ledgermq_spark.laws.facts import Facts
-from ledgermq_spark.log.positions import PositionOutOfRangeError, parse_moment
+from ledgermq_spark.log.positions import PositionOutOfRangeError, before_first, parse_moment
 from ledgermq_spark.log.rows import OPERATION_COLUMNS, TEXT, spark_schema
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
@@ -155,7 +155,5 @@ def _position_by(stretches: Sequence[Stretch], moment: datetime) -> int:
         if one_ms > time_ms
     )
     if after == 0:
-        raise PositionOutOfRangeError(
-            f"{text} lies before the first record of the archive: name position 0, or a later time"
-        )
+        raise before_first(text, "the archive", 0)
     return int(after) - 1

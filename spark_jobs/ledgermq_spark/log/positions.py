@@ -212,6 +212,15 @@ def other_log(moment: Position, queue_manager: str) -> str:
     )
 
 
+def before_first(time: str, where: str, first: int) -> PositionOutOfRangeError:
+    """The error for a time before all that there is; `first` is the first position."""
+    trimmed = "; what stood before it was trimmed, an archive of it may have that"
+    return PositionOutOfRangeError(
+        f"{time} lies before the first record of {where}: name position {first}, or a later time"
+        f"{trimmed if first else ''}"
+    )
+
+
 def _last_position_by(
     bootstrap: str, log: PartitionRange, moment: datetime, where: str, *, before: bool
 ) -> int:
@@ -229,11 +238,7 @@ def _last_position_by(
         answer = consumer.offsets_for_times([wanted], timeout=REQUEST_TIMEOUT_SECONDS)[0]
     after = answer.offset if 0 <= answer.offset < log.end else log.end
     if after <= log.start and not (before and log.start == 0):
-        trimmed = "; what stood before it was trimmed, an archive of it may have that"
-        raise PositionOutOfRangeError(
-            f"{text} lies before the first record of {where}: name position {log.start}, or a "
-            f"later time{trimmed if log.start else ''}"
-        )
+        raise before_first(text, where, log.start)
     return after - 1
 
 

@@ -103,7 +103,10 @@ def test_what_is_not_in_an_archive_is_told(spark, log, path, tmp_path):
         archived_facts(path, "QM1", len(log.entries), spark=spark)
     with pytest.raises(PositionOutOfRangeError, match="after the end of the archive"):
         archived_facts(path, "QM1", datetime(2999, 1, 1, tzinfo=UTC), spark=spark)
-    with pytest.raises(PositionOutOfRangeError, match="name position 0, or a later time"):
+    with pytest.raises(
+        PositionOutOfRangeError,
+        match=r"before the first record of the archive: name position 0, or a later time$",
+    ):
         archived_facts(path, "QM1", datetime(1999, 1, 1, tzinfo=UTC), spark=spark)
     with pytest.raises(ArchiveMissingError, match="nothing of QM2"):
         archived_facts(path, "QM2", spark=spark)

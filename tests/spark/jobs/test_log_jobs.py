@@ -67,7 +67,10 @@ def test_a_time_means_the_last_entry_at_or_before_it(spark, log):
     last = datetime.fromtimestamp(log.entries[-1].time_us / 1_000_000, UTC)
     rebuilt = rebuild_at(log.bootstrap, "QM1", last, spark=spark, **log.where)
     assert rebuilt.position == len(log.entries) - 1
-    with pytest.raises(PositionOutOfRangeError, match=r"name position 0, or a later time$"):
+    with pytest.raises(
+        PositionOutOfRangeError,
+        match=r"before the first record of .*: name position 0, or a later time$",
+    ):
         rebuild_at(log.bootstrap, "QM1", "2001-01-01", spark=spark, **log.where)
 
 

@@ -75,7 +75,7 @@ def test_the_first_record_since_a_time_is_looked_for_by_that_time(monkeypatch):
 @pytest.mark.parametrize(
     ("start", "told"),
     [
-        (0, r"name position 0, or a later time$"),
+        (0, r"before the first record of .*: name position 0, or a later time$"),
         (10, r"name position 10, or a later time; what stood before it was trimmed, an archive"),
     ],
 )

@@ -93,22 +93,22 @@ class LaneReader:
         """
         self.lane = random.randrange(claim.lanes)
         self._partition = lane_partition(claim.partition, claim.lanes, self.lane)
-        _, end = self._bounds(self._partition, timeout_seconds)
-        self._consumer.assign([TopicPartition(self._topic, self._partition, end)])
+        self._go_to_end(timeout_seconds)
         return self.lane
 
-    def _bounds(self, partition: int, timeout_seconds: float) -> tuple[int, int]:
-        wanted = TopicPartition(self._topic, partition)
+    def _go_to_end(self, timeout_seconds: float) -> None:
+        lane = TopicPartition(self._topic, self._partition)
         try:
-            return offsets_of(self._consumer, wanted, timeout_seconds, self._settings.kafka)
+            _, lane.offset = offsets_of(self._consumer, lane, timeout_seconds, self._settings.kafka)
         except KafkaException as error:
             refused = denied(error.args[0], self._topic, "Read", self._settings.kafka)
             if refused is not None:
                 raise refused from error
             raise BrokerUnavailableError(
-                f"partition {partition} of topic {self._topic} cannot be read: "
+                f"partition {self._partition} of topic {self._topic} cannot be read: "
                 f"{error.args[0].str()}; connect again when Kafka answers"
             ) from error
+        self._consumer.assign([lane])
 
     def read(self, timeout_seconds: float) -> tuple[list[bytes], bool]:
         """Waits for records; returns the values that are ours, and whether some may be missing."""
@@ -151,9 +151,7 @@ class LaneReader:
             LOGGER.warning(
                 "lane %s-%s went on without us; catching up", self._topic, self._partition
             )
-            wanted = min(self._settings.timeout_seconds, KAFKA_SECONDS_MAX)
-            _, end = self._bounds(self._partition, wanted)
-            self._consumer.assign([TopicPartition(self._topic, self._partition, end)])
+            self._go_to_end(min(self._settings.timeout_seconds, KAFKA_SECONDS_MAX))
             return True
         LOGGER.warning("lane %s-%s: %s", self._topic, self._partition, error.str())
         return False
