@@ -77,7 +77,7 @@ def states(compose: Compose) -> dict[str, dict]:
 def test_the_demo_runs_on_the_stack_and_a_killed_worker_is_replaced(compose, tmp_path):
     """All that the demo checks holds, the audit included; then both workers are well again."""
     port = states(compose)["kafka"]["Publishers"][0]["PublishedPort"]
-    demo = (sys.executable, "-m", "ledgermq.cli.main", "demo")
+    demo = (sys.executable, "-m", "ledgermq", "demo")
     ended = compose(
         *("--data-dir", tmp_path / "demo", "--bootstrap", f"127.0.0.1:{port}"),
         *("--kill-worker", KILL),

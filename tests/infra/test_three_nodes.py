@@ -83,7 +83,7 @@ class Node:
 
 def ledgermq_command(*arguments: object) -> list[str]:
     """The command line in a process of its own."""
-    return [sys.executable, "-m", "ledgermq.cli.main", *map(str, arguments)]
+    return [sys.executable, "-m", "ledgermq", *map(str, arguments)]
 
 
 def said(*arguments: object) -> subprocess.CompletedProcess[str]:

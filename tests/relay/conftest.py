@@ -114,7 +114,7 @@ class Ways:
 
     def runner(self, *arguments: str, queue_manager: str = "QM1") -> subprocess.Popen[str]:
         """A command in a process of its own."""
-        command = [sys.executable, "-m", "ledgermq.cli.main", *arguments]
+        command = [sys.executable, "-m", "ledgermq", *arguments]
         command += ["--bootstrap", self.bootstrap, "--queue-manager", queue_manager]
         command += ["--topic-prefix", self.place.topics.prefix]
         return subprocess.Popen(

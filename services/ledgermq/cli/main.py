@@ -197,7 +197,3 @@ def _not_installed(error: ModuleNotFoundError, given: list[str]) -> int:
         )
     _explain("not-installed", text, given)
     return USAGE
-
-
-if __name__ == "__main__":
-    sys.exit(main())

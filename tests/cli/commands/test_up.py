@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 180
 
 def command(*arguments: object) -> list[str]:
     """The command line of a process of its own."""
-    return [sys.executable, "-m", "ledgermq.cli.main", *(str(one) for one in arguments)]
+    return [sys.executable, "-m", "ledgermq", *(str(one) for one in arguments)]
 
 
 def environment(**changes: str) -> dict[str, str]:

@@ -20,7 +20,7 @@ PATIENCE_SECONDS = 120
 def start(bootstrap: str, directory: Path, *more: str) -> tuple[subprocess.Popen[bytes], Path]:
     """A worker and the file that it logs to."""
     log = directory / "log"
-    command = [sys.executable, "-m", "ledgermq.cli.main", "worker", "--bootstrap", bootstrap]
+    command = [sys.executable, "-m", "ledgermq", "worker", "--bootstrap", bootstrap]
     command += ["--data-dir", str(directory), "--web-port", "-1", *more]
     kept = {name: text for name, text in os.environ.items() if not name.startswith("LEDGERMQ_")}
     with log.open("w") as output:

@@ -166,7 +166,7 @@ def test_tables_grow_as_delta_tables(cli, archived, tmp_path):
     The first run is as if it was killed before it could note two tables.
     """
     tables = tmp_path / "tables"
-    written = [sys.executable, "-m", "ledgermq.cli.main", "tables", "write", tables]
+    written = [sys.executable, "-m", "ledgermq", "tables", "write", tables]
     given = ["--archive", archived["directory"], "--format", "delta", "--bootstrap", NOBODY]
     for said in ("1 stretch more", "message_events, messages lacked what others had"):
         ended = subprocess.run([*written, *given], capture_output=True, text=True, check=True)

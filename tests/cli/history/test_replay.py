@@ -212,7 +212,7 @@ def test_a_killed_replay_goes_on_and_nobody_else_replays_meanwhile(
     last = end(connection)
     words = ("replay", "--from", "0", "--to", str(last), "--into", "again", "--yes")
     # A message every few seconds.
-    slow = [sys.executable, "-m", "ledgermq.cli.main", *words, "--pace", "0.005x"]
+    slow = [sys.executable, "-m", "ledgermq", *words, "--pace", "0.005x"]
     process = subprocess.Popen(slow, stdin=subprocess.DEVNULL, env=dict(os.environ))
     try:
         deadline = time.monotonic() + PATIENCE_SECONDS

@@ -308,7 +308,7 @@ def test_what_no_lane_answered_is_not_restored_and_other_answers_are_told(worked
 def test_a_restore_that_is_killed_can_be_called_again(worked, restore, point):
     """What it leaves is believed by nobody before its manifest is there."""
     remove(worked, "/")
-    command = [sys.executable, "-m", "ledgermq.cli.main", "restore", "--yes"]
+    command = [sys.executable, "-m", "ledgermq", "restore", "--yes"]
     command += ["--bootstrap", worked.bootstrap, "--topic-prefix", worked.topics.prefix]
     killed = subprocess.run(
         command, capture_output=True, env=os.environ | {"LEDGERMQ_CRASH_AT": point}, check=False

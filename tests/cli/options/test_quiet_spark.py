@@ -38,7 +38,7 @@ def test_no_word_of_java_or_spark_reaches_the_terminal(
         session.producer(f"queue:{queue}").send("a")
     where = ["--bootstrap", worker, "--topic-prefix", "cli", "--json"]
     ended = subprocess.run(
-        [sys.executable, "-m", "ledgermq.cli.main", *command, *where],
+        [sys.executable, "-m", "ledgermq", *command, *where],
         cwd=tmp_path,
         env={**os.environ, "JDK_JAVA_OPTIONS": TALKATIVE},
         capture_output=True,

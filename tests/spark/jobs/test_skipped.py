@@ -39,7 +39,7 @@ def in_transaction(place, value=None):
 
 def skip(place, *arguments):
     """`ledgermq log skip` as an operator calls it."""
-    command = [sys.executable, "-m", "ledgermq.cli.main", "log", "skip", *map(str, arguments)]
+    command = [sys.executable, "-m", "ledgermq", "log", "skip", *map(str, arguments)]
     command += ["--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix]
     command += ["--reason", "a test", "--timeout", "5"]
     return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -112,7 +112,7 @@ class Installation:
         return ledgermq.connect(address, **given)
 
     def _command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "ledgermq.cli.main", *arguments]
+        return [sys.executable, "-m", "ledgermq", *arguments]
 
     def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         own = {

@@ -15,7 +15,7 @@ from support.checkout import ROOT, SERVICES
 def audit_agrees(place: Any, say: Callable[[str], None]) -> None:
     """The audit of everything agrees; a worker must be at rest."""
     started = time.monotonic()
-    command = [sys.executable, "-m", "ledgermq.cli.main", "audit", "--json"]
+    command = [sys.executable, "-m", "ledgermq", "audit", "--json"]
     command += ["--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix]
     roots = [str(SERVICES), str(ROOT / "spark_jobs")]
     done = subprocess.run(
