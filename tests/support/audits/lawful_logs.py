@@ -19,6 +19,7 @@ from support.stories import (
     losses,
     moving,
     ordering,
+    storing,
     topics,
     unusual_numbers,
     waiting,
@@ -89,6 +90,8 @@ def lawful_logs() -> dict[str, Script]:
     found["sent back"] = moving.parked_and_sent_back()[0]
     found["two losses"] = losses.two_losses()
     found["segments in doubt"] = losses.inside_a_message_in_doubt()
+    found["handed over and settled"] = losses.handed_over_and_settled()
+    found["fewer segments"] = storing.fewer_than_there_are()
     found["ended in flight"] = topics.ended_in_flight()
     found["made anew"] = topics.made_anew()
     found["ended with a connection"] = topics.ended_with_a_connection()[0]

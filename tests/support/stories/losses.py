@@ -49,3 +49,15 @@ def inside_a_message_in_doubt() -> Script:
     inside.send(op.Get, consumer=1, credit=2, options=both)
     lose(script, inside)
     return script
+
+
+def handed_over_and_settled() -> Script:
+    """Of three messages that were handed over the last one is settled; the session is lost."""
+    script = Script()
+    session = script.session("INDIVIDUAL", suspect_timeout_ms=1_000)
+    session.put("q", "one", "two", "three")
+    session.consumer("q", 1, credit=3)
+    session.send(op.Alive, handing=3)
+    session.acknowledge(3)
+    lose(script, session)
+    return script

@@ -218,6 +218,19 @@ FROM (
 )
 WHERE handed_through IS NOT NULL
 """
+# Deliveries in flight that an Alive named: with all of their consumer before them they are handed
+# over, whatever becomes of the one that it named (§5).
+HANDING: Final = """
+SELECT queue_manager, session, consumer, told_at, delivery, delivered_at, left_at
+FROM (
+    SELECT queue_manager, session, replied_at AS told_at, number AS delivery FROM {applied}
+    WHERE kind = 'Alive' AND number > 0
+) JOIN (
+    SELECT queue_manager, session, delivery, consumer, position AS delivered_at, left_at
+    FROM {flights}
+) USING (queue_manager, session, delivery)
+WHERE delivered_at <= told_at AND coalesce(told_at < left_at, TRUE)
+"""
 FRAMES: Final = {
     "brought": BROUGHT,
     "lives": LIVES,
@@ -225,4 +238,5 @@ FRAMES: Final = {
     "stays": STAYS,
     "waiting": WAITING,
     "handed": HANDED,
+    "handing": HANDING,
 }

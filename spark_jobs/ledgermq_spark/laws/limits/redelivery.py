@@ -95,15 +95,11 @@ through AS (
         max(most_through) AS most_through
     FROM {handed} GROUP BY ALL
 ),
-handing AS (
-    SELECT queue_manager, session, flight.consumer,
+told AS (
+    SELECT queue_manager, session, consumer,
         max(IF(delivered_at < told_at, delivery, NULL)) AS least_handing,
         max(delivery) AS most_handing
-    FROM (SELECT queue_manager, session, position AS told_at, number AS delivery FROM {applied}
-            WHERE kind = 'Alive')
-        JOIN {returns} AS flight USING (queue_manager, session, delivery)
-    WHERE delivered_at <= told_at AND told_at < flight.position
-    GROUP BY ALL
+    FROM {handing} GROUP BY ALL
 ),
 lost AS (
     SELECT DISTINCT queue_manager, session, position, TRUE AS is_lost FROM {outcomes}
@@ -115,7 +111,7 @@ judged AS (
         delivery <= greatest(most_through, most_handing, 0) AS may_be
     FROM {returns} AS one LEFT JOIN lost USING (queue_manager, session, position)
         LEFT JOIN through USING (queue_manager, session)
-        LEFT JOIN handing USING (queue_manager, session, consumer)
+        LEFT JOIN told USING (queue_manager, session, consumer)
 )
 SELECT queue_manager, position, store, sequence, session,
     'a loss counts that nobody saw, or does not count though it was handed over' AS summary,

@@ -50,15 +50,7 @@ SELECT queue_manager, session, told_at, delivery FROM (
     SELECT *, delivery = max(delivery) OVER (PARTITION BY queue_manager, session, consumer)
             AS is_highest,
         told_at = max(told_at) OVER (PARTITION BY queue_manager, session, delivery) AS is_last
-    FROM (
-        SELECT queue_manager, session, replied_at AS told_at, number AS delivery FROM {applied}
-        WHERE kind = 'Alive' AND number > 0
-    ) LEFT SEMI JOIN {living_sessions} USING (queue_manager, session)
-        JOIN (
-            SELECT queue_manager, session, delivery, consumer, position AS delivered_at, left_at
-            FROM {flights}
-        ) USING (queue_manager, session, delivery)
-    WHERE delivered_at <= told_at AND coalesce(told_at < left_at, TRUE)
+    FROM {handing} LEFT SEMI JOIN {living_sessions} USING (queue_manager, session)
 )
 WHERE is_last AND (is_highest OR left_at IS NULL)
 """
