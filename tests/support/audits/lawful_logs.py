@@ -99,6 +99,7 @@ def lawful_logs() -> dict[str, Script]:
     found["written again"] = Relocated().script
     found["groups"] = grouping.complete_and_not()
     found["parked"] = ordering.parked()
+    found["first one expires"] = ordering.first_one_expires()
     found["unusual numbers"] = unusual_numbers.told()
     found["group clashes"] = Script()
     clashes(found["group clashes"])

@@ -78,3 +78,20 @@ def parked() -> Script:
     session.close()
     other.close()
     return script
+
+
+def first_one_expires() -> Script:
+    """Of a protected queue the first one is back, and expires as the entry of the next begins."""
+    script = Script()
+    first, second = script.session(), script.session()
+    told = given_settings({"fifo_mode": "PROTECTED"})
+    first.send(op.CreateQueue, queue="q", settings=told)
+    brief = color_header("red") | {"time_to_live_ms": 1_000}
+    messages = [script.message("a", 4, brief), script.message("b", 4)]
+    first.send(op.Put, destination="queue:q", messages=messages)
+    first.consumer("q", 1, credit=1)
+    second.consumer("q", 1, credit=1)
+    first.recover(1)
+    script.wait(2)
+    second.acknowledge(1)
+    return script

@@ -438,13 +438,20 @@ class Store:
             return [message]
         return [message] if message.start else self._groups[group.group_id].parts(message)
 
-    def out_of_turn(self, settled: list[Message]) -> tuple[Message, Message] | None:
-        """One that is settled before another one that must be settled first (§18), and that one."""
+    def out_of_turn(
+        self, settled: list[Message], left: set[int]
+    ) -> tuple[Message, Message] | None:
+        """One that is settled before another one that must be settled first (§18), and that one.
+
+        `left` are the numbers of those that had left before.
+        """
         if self.settings.fifo_mode != PROTECTED:
             return None
         mine = {one.sequence for one in settled}
         first: Message | None = None
         for message in sorted(self._received.values(), key=lambda one: one.rank):
+            if message.sequence in left:
+                continue
             if message.sequence not in mine:
                 if first is None or message.received < first.received:
                     first = message

@@ -111,7 +111,10 @@ class StorePass:
         """What was settled before its turn (§18)."""
         consumed = [one for run in moves if run.cause == "consumed" for one in run.each("sequence")]
         known = [self.store.messages[one] for one in consumed if one in self.store.messages]
-        found = self.store.out_of_turn(known) if known else None
+        # What left for good before, as the entry began, gave up its turn.
+        before = takewhile(lambda run: run.cause != "consumed", moves)
+        left = {one for run in before if run.what == "gone" for one in run.each("sequence")}
+        found = self.store.out_of_turn(known, left) if known else None
         if found is not None:
             late, first = found
             yield Finding(
