@@ -60,6 +60,8 @@ class Witness:
                 self._delivered(outcome)
             elif isinstance(outcome, out.SessionEnded):
                 self._ended(outcome)
+            elif isinstance(outcome, out.Returned) and not outcome.session_sequence:
+                self._all_back(outcome.session, outcome)
             elif isinstance(outcome, out.Reply):
                 identity = (outcome.session, outcome.session_sequence)
                 if identity in self.waiting:

@@ -1,4 +1,4 @@
-"""The slow model's messages in doubt: what a lost session held (H20)."""
+"""The slow model's messages in doubt: what others took from a session (H20)."""
 
 from __future__ import annotations
 

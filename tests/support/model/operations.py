@@ -333,7 +333,7 @@ class ModelOperations(ModelSources):
         returned, discarded = self._undo(session, named)
         return {"kind": "Returned", "returned": returned, "discarded": discarded}
 
-    def _undo(self, session: Row, seen: list[Row]) -> tuple[int, int]:
+    def _undo(self, session: Row, seen: list[Row] | None) -> tuple[int, int]:
         for consumer in self.consumers_of(session):
             consumer["credit"] = 0
         if session["mode"] == "TRANSACTED":
@@ -352,13 +352,13 @@ class ModelOperations(ModelSources):
         target = self.session(entry.target_session)
         if target is None or not self.has_work(target):
             return "target-unknown"
-        self._undo(target, self.flight(target))
+        self._undo(target, None)
         target["work_ended"] = "unit-of-work-ended"
         return None
 
     def time_out_unit(self, session: Row) -> None:
         """A unit of work broke a limit; all that it got counts as backed out."""
-        returned, discarded = self._undo(session, self.flight(session))
+        returned, discarded = self._undo(session, None)
         self.emit(
             session,
             kind="Returned",

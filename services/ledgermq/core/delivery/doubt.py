@@ -1,7 +1,7 @@
 """Messages in doubt: what a lost session held, and may have fallen over (H20).
 
-When a session is lost, nobody knows which of its deliveries the application saw. Each of them is in
-doubt until it leaves its queue. A consumer is given one such message at a time, and no other before
+When a session is lost, or its unit of work is ended by a limit or an administrator, nobody knows
+which of its deliveries the application saw. Each of them is in doubt until it leaves its queue. A consumer is given one such message at a time, and no other before
 its session has said that it hands this one over; so when that is lost again, one message is known
 to have been in the application's hands, and the others are not blamed.
 """
@@ -13,7 +13,7 @@ from ledgermq.core.state.records import Consumer, Message, Session
 
 
 def was_lost(session: Session, delivery: int, message: Message) -> None:
-    """Puts a message in doubt whose session was lost; its backout counts if it was handed over."""
+    """Puts in doubt what others took from a session; its backout counts if it was handed over."""
     doubts, sequence = message.queue.doubts, message.sequence
     handed = delivery <= session.handed_through or delivery in session.handed_doubts
     doubts[sequence] = doubts.get(sequence, 0) + (0 if handed else 1)

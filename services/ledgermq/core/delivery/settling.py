@@ -108,7 +108,10 @@ def give_back(entry: Entry, session: Session, delivery: int, *, backed_out: bool
 
 
 def give_back_all(entry: Entry, session: Session, seen: list[DeliveryRange] | None) -> int:
-    """Returns every delivery of a session; `seen` None: it was lost, and all are in doubt."""
+    """Returns every delivery of a session.
+
+    `seen` None: it was lost, or others ended its unit of work, and all are in doubt.
+    """
     marked = None if seen is None else set(numbers_in(seen))
     numbers = list(session.deliveries)
     for delivery in numbers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ledgermq.core.entry import Entry
 from ledgermq.core.quoting import quoted
 from ledgermq.core.ranges import check_actor
-from ledgermq.core.sessions.sessions import all_of, end_session, undo
+from ledgermq.core.sessions.sessions import end_session, undo
 from ledgermq.core.state.records import Session
 from ledgermq.protocol.operations import EndSession, RollbackTransaction
 from ledgermq.protocol.reasons import Reason, Refusal
@@ -26,7 +26,7 @@ def rollback_transaction(
             Reason.TARGET_UNKNOWN,
             f"session {operation.target_session} has no unit of work that is open",
         )
-    undo(entry, target, all_of(target))
+    undo(entry, target, None)
     target.unit_of_work_ended_by = f"{quoted(operation.actor)} ({quoted(operation.reason)})"
     return None
 

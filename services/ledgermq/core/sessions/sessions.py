@@ -190,9 +190,10 @@ def _clear_open_puts(session: Session) -> None:
     session.open_groups = {}
 
 
-def undo(entry: Entry, session: Session, seen: list[DeliveryRange]) -> tuple[int, int]:
+def undo(entry: Entry, session: Session, seen: list[DeliveryRange] | None) -> tuple[int, int]:
     """Withdraws all credit; puts vanish, also those that wait, and deliveries return.
 
+    `seen` None: its application was not asked what it saw, and all of them are in doubt.
     Returns how many returned, and how many open puts vanished.
     """
     for consumer in session.consumers.values():
@@ -205,18 +206,14 @@ def undo(entry: Entry, session: Session, seen: list[DeliveryRange]) -> tuple[int
     return give_back_all(entry, session, seen), discarded
 
 
-def all_of(session: Session) -> list[DeliveryRange]:
-    """Everything that a session has in flight, as if it had seen that."""
-    return [{"first": one, "last": one} for one in session.deliveries]
-
-
 def time_out_unit_of_work(entry: Entry, session: Session, due: int) -> None:
     """Rolls back a unit of work that broke a limit at a time in µs; every get counts as backed out.
 
-    As after a rollback by administration, the session is given nothing until it rolls back itself.
+    As after a rollback by administration, the session is given nothing until it rolls back itself,
+    and what it had not said to have handed over does not count against a limit (H20).
     """
     limit = broken_limit(entry.state, session, due)
-    entry.emit(session.connection, _return_all(entry, session, 0, all_of(session)))
+    entry.emit(session.connection, _return_all(entry, session, 0, None))
     session.unit_of_work_ended_by, session.unit_of_work_timed_out = limit, True
 
 
@@ -227,7 +224,7 @@ def _return_everything(
 
 
 def _return_all(
-    entry: Entry, session: Session, sequence: int, seen: list[DeliveryRange]
+    entry: Entry, session: Session, sequence: int, seen: list[DeliveryRange] | None
 ) -> Returned:
     returned, discarded = undo(entry, session, seen)
     return Returned(

@@ -200,7 +200,7 @@ said AS (
         LEFT SEMI JOIN handing USING (queue_manager, session)
         LEFT ANTI JOIN (SELECT * FROM {outcomes} WHERE reason = 'session-unknown')
         USING (queue_manager, session, position)
-    WHERE session_sequence > 0
+    WHERE handed_through IS NOT NULL
     UNION ALL
     SELECT queue_manager, session, position, NULL, delivery
     FROM {moves} LEFT SEMI JOIN handing USING (queue_manager, session)

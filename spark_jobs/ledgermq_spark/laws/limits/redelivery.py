@@ -85,33 +85,40 @@ WHERE IF(is_too_often, IF(is_sent, 'moved', 'dropped'), '') <> cause
     AND NOT coalesce(is_other AND NOT is_too_often, FALSE)
     AND NOT (NOT is_return AND waited_until > time_us)
 """
-# Only what a lost session had not said to have handed over comes back uncounted (§5, H20): the
-# highest number that it said, of those it had been given, and what an Alive told of a consumer.
+# Only what a session had not said to have handed over comes back uncounted when it is lost, or its
+# unit of work is ended (§5, H20): the highest number that it had said by then, of those it had been
+# given, and what an Alive told of a consumer.
 # What came in the same entry as the operation that tells of it may have come before or after it.
 UNCOUNTED = """
 WITH
-through AS (
-    SELECT queue_manager, session, max(least_through) AS least_through,
-        max(most_through) AS most_through
-    FROM {handed} GROUP BY ALL
-),
-told AS (
-    SELECT queue_manager, session, consumer,
-        max(IF(delivered_at < told_at, delivery, NULL)) AS least_handing,
-        max(delivery) AS most_handing
-    FROM {handing} GROUP BY ALL
-),
 lost AS (
     SELECT DISTINCT queue_manager, session, position, TRUE AS is_lost FROM {outcomes}
     WHERE kind = 'SessionEnded' AND session_sequence = 0
+    UNION SELECT queue_manager, session, position, TRUE FROM {forced_rollbacks}
+),
+through AS (
+    SELECT queue_manager, session, lost.position,
+        max(IF(said.position < lost.position, least_through, NULL)) AS least_through,
+        max(most_through) AS most_through
+    FROM lost JOIN {handed} AS said USING (queue_manager, session)
+    WHERE said.position <= lost.position
+    GROUP BY ALL
+),
+told AS (
+    SELECT queue_manager, session, position, consumer,
+        max(IF(delivered_at < told_at, delivery, NULL)) AS least_handing,
+        max(delivery) AS most_handing
+    FROM lost JOIN {handing} USING (queue_manager, session)
+    WHERE told_at < position
+    GROUP BY ALL
 ),
 judged AS (
     SELECT one.*, coalesce(is_lost, FALSE) AS is_lost,
         delivery <= greatest(least_through, least_handing, 0) AS is_handed,
         delivery <= greatest(most_through, most_handing, 0) AS may_be
     FROM {returns} AS one LEFT JOIN lost USING (queue_manager, session, position)
-        LEFT JOIN through USING (queue_manager, session)
-        LEFT JOIN told USING (queue_manager, session, consumer)
+        LEFT JOIN through USING (queue_manager, session, position)
+        LEFT JOIN told USING (queue_manager, session, position, consumer)
 )
 SELECT queue_manager, position, store, sequence, session,
     'a loss counts that nobody saw, or does not count though it was handed over' AS summary,

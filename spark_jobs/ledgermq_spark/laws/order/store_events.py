@@ -35,8 +35,9 @@ WHERE session_sequence > 0
 GROUP BY ALL
 """
 # `flag` of what is numbered: it may be in a group, as nothing is that was on a topic. Of what
-# leaves flight: a lost session held it, so it is in doubt. Of what moved: not by hand. Open puts
-# matter as far as they are in groups; `number` of what is put is the position of the Put.
+# leaves flight: a session that was lost, or whose unit of work was ended, held it, so it is in
+# doubt. Of what moved: not by hand. Open puts matter as far as they are in groups; `number` of what
+# is put is the position of the Put.
 MOVES: Final = f"""
 WITH
 put AS ({PUT_MESSAGES}),
@@ -53,6 +54,7 @@ delivered AS (
 lost AS (
     SELECT queue_manager, position, session, TRUE AS is_lost FROM {{outcomes}}
     WHERE kind = 'SessionEnded' AND session_sequence = 0
+    UNION SELECT queue_manager, position, session, TRUE FROM {{forced_rollbacks}}
 ),
 by_hand AS (
     SELECT queue_manager, position, TRUE AS is_by_hand FROM {{operations}}
