@@ -59,7 +59,9 @@ SELECT queue_manager, position, -1 AS store, -1 AS sequence, session,
 FROM told FULL JOIN made USING (queue_manager, session, position)
 WHERE coalesce(told.runs, '') <> coalesce(made.runs, '')
 """
-# A unit of work ends as one: where its session commits or rolls back, ends, or is ended.
+# A unit of work ends as one: where its session commits or rolls back, ends, or is ended. Of what
+# comes into it in the entry of its end (`turn`), what had waited came before (0), and what that
+# entry itself puts comes behind (2).
 WHOLE = """
 WITH
 ends AS (
@@ -77,15 +79,17 @@ puts AS (
     GROUP BY ALL
 ),
 timeline AS (
-    SELECT queue_manager, session, position, 1 AS is_end, position AS end_at,
+    SELECT queue_manager, session, position, 1 AS turn, position AS end_at,
         NULL AS store, NULL AS ended_at, NULL AS cause
     FROM ends
     UNION ALL
-    SELECT queue_manager, session, position, 0, NULL, store, ended_at, cause FROM puts
+    SELECT queue_manager, session, position, IF(put_position = position, 2, 0), NULL, store,
+        ended_at, cause
+    FROM puts
 ),
 due AS (
     SELECT *, last(end_at, TRUE) OVER (
-        PARTITION BY queue_manager, session ORDER BY position DESC, is_end DESC
+        PARTITION BY queue_manager, session ORDER BY position DESC, turn DESC
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS due_at
     FROM timeline
 )
@@ -94,7 +98,7 @@ SELECT queue_manager, coalesce(least(ended_at, due_at), position) AS position, s
     coalesce(CAST(due_at AS STRING), 'open') AS expected,
     coalesce(CAST(ended_at AS STRING), 'open') AS found
 FROM due
-WHERE is_end = 0 AND NOT (ended_at <=> due_at)
+WHERE turn <> 1 AND NOT (ended_at <=> due_at)
     AND NOT (coalesce(cause IN ('purged', 'dropped'), FALSE)
         AND (due_at IS NULL OR ended_at < due_at))
 """

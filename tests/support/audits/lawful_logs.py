@@ -87,6 +87,7 @@ def lawful_logs() -> dict[str, Script]:
     found = dict(random_logs())
     found["endings"] = endings.told()[0]
     found["wandering"] = moving.wandering()[0]
+    found["copied again"] = moving.copied_again()
     found["sent back"] = moving.parked_and_sent_back()[0]
     found["two losses"] = losses.two_losses()
     found["segments in doubt"] = losses.inside_a_message_in_doubt()
@@ -96,6 +97,8 @@ def lawful_logs() -> dict[str, Script]:
     found["made anew"] = topics.made_anew()
     found["ended with a connection"] = topics.ended_with_a_connection()[0]
     found["held up"] = waiting.held_up()[0]
+    found["let in as a put begins"] = waiting.let_in_as_a_put_begins()
+    found["out of turn"] = waiting.out_of_turn()
     found["written again"] = Relocated().script
     found["groups"] = grouping.complete_and_not()
     found["parked"] = ordering.parked()

@@ -83,3 +83,19 @@ def parked_and_sent_back() -> tuple[Script, dict[str, bytes]]:
     session.send(administration.MoveMessages, **moved, **who)
     session.send(administration.DeleteMessages, selection=of_queue("limited", 1), **who)
     return script, messages
+
+
+def copied_again() -> Script:
+    """A message that stands twice on its queue is copied once."""
+    script = Script()
+    session = script.session()
+    for name in ("r", "s"):
+        session.send(op.CreateQueue, queue=name)
+    session.put("q", "one", "two")
+    who = {"actor": "a", "reason": "r"}
+    first = of_queue("q") | {"limit": 1}
+    session.send(administration.CopyMessages, selection=first, **who, target="queue:s")
+    back = {"selection": of_queue("s"), "target": "queue:q"}
+    session.send(administration.MoveMessages, **back, **who)
+    session.send(administration.CopyMessages, selection=first, **who, target="queue:r")
+    return script

@@ -1,4 +1,4 @@
-"""A story of puts and a commit that wait for a quota, and are let in or wait in vain."""
+"""Stories of puts and commits that wait for a quota, and are let in or wait in vain."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
-from support.brokers.log_writer import Script
+from support.brokers.log_writer import Script, color_header
 
 
 class Waited(NamedTuple):
@@ -52,3 +52,39 @@ def held_up() -> tuple[Script, Waited]:
         in_vain=in_vain,
         at_the_end=at_the_end,
     )
+
+
+def let_in_as_a_put_begins() -> Script:
+    """What expires lets in what waits, and its commit; the Put of that entry comes behind it."""
+    script = Script()
+    script.blocking_ms = lambda: 5_000
+    first, unit = script.session(), script.session("TRANSACTED")
+    first.send(op.CreateQueue, queue="q", settings=given_settings({"messages_max": 2}))
+    brief = color_header("red") | {"time_to_live_ms": 1_000}
+    first.send(op.Put, destination="queue:q", messages=[script.message("one", 4, brief)])
+    unit.put("q", "two")
+    unit.put("q", "three")
+    unit.commit()
+    script.wait(2)
+    unit.put("r", "four")
+    unit.rollback()
+    return script
+
+
+def out_of_turn() -> Script:
+    """A commit waits; when the put is let in it is not its deliveries' turn (§18)."""
+    script = Script()
+    script.blocking_ms = lambda: 5_000
+    first, unit = script.session(), script.session("TRANSACTED")
+    first.send(op.CreateQueue, queue="p", settings=given_settings({"fifo_mode": "PROTECTED"}))
+    first.send(op.CreateQueue, queue="q", settings=given_settings({"messages_max": 1}))
+    first.put("p", "one", "two")
+    first.put("q", "three")
+    first.consumer("p", 1, credit=1)
+    unit.consumer("p", 1, credit=1)
+    unit.put("q", "four")
+    unit.commit(1)
+    first.consumer("q", 2, credit=1)
+    first.acknowledge(2)
+    unit.rollback(1)
+    return script

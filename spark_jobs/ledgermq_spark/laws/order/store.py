@@ -438,9 +438,7 @@ class Store:
             return [message]
         return [message] if message.start else self._groups[group.group_id].parts(message)
 
-    def out_of_turn(
-        self, settled: list[Message], left: set[int]
-    ) -> tuple[Message, Message] | None:
+    def out_of_turn(self, settled: list[Message], left: set[int]) -> tuple[Message, Message] | None:
         """One that is settled before another one that must be settled first (§18), and that one.
 
         `left` are the numbers of those that had left before.

@@ -89,7 +89,8 @@ SELECT queue_manager, position, late, CASE
     WHEN kind IN ('GiveBack', 'CloseConsumer') AND NOT named <=> of_consumer
         THEN 'delivery-unknown'
     WHEN kind <> 'Alive' AND NOT named <=> in_flight THEN 'delivery-unknown'
-    WHEN kind IN ('Acknowledge', 'Commit') AND told_reason = 'out-of-turn' THEN told_reason
+    WHEN kind IN ('Acknowledge', 'Commit')
+        AND IF(late, first_reason, told_reason) = 'out-of-turn' THEN 'out-of-turn'
     END AS due
 FROM asked LEFT JOIN crossing USING (queue_manager, session, position)
 LEFT JOIN twice USING (queue_manager, session, position, late)

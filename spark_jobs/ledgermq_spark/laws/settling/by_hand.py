@@ -17,7 +17,7 @@ SELECTION: Final = (
 # A message is named for sure if it was there before that entry and did nothing at it but what was
 # asked for; of a message that was on a topic before it is not known which group it is in. A search
 # that came to its limit, or could not look at all numbers, may have left out what comes after the
-# last message that it touched.
+# last message that it touched. Where a message stands several times, the first ones were copied.
 CHOSEN: Final = f"""
 WITH
 asked AS (
@@ -68,14 +68,16 @@ puts AS (
     ) AS topic USING (queue_manager, put_position, put_index)
 ),
 copied AS (
-    SELECT DISTINCT queue_manager, position, put_position, put_index, TRUE AS is_copied
-    FROM {{moves}} WHERE before = 'new' AND session < 0
+    SELECT queue_manager, position, put_position, put_index, count(*) AS copies
+    FROM {{moves}} WHERE before = 'new' AND session < 0 AND kind <> 'subscription'
+    GROUP BY ALL
 ),
 named AS (
     SELECT place.*, sequence, state IN ('available', 'unborn', 'delayed')
             AND moved_here = IF(place.kind = 'CopyMessages', 0, gone_here)
             AND NOT (life.kind = 'queue' AND was_on_topic) AS is_sure,
-        IF(place.kind = 'CopyMessages', coalesce(is_copied, FALSE), gone_here > 0) AS is_touched
+        IF(place.kind = 'CopyMessages', row_number() OVER same <= coalesce(copies, 0),
+            gone_here > 0) AS is_touched
     FROM places AS place JOIN lives AS life USING (queue_manager, position, store)
         JOIN puts USING (queue_manager, put_position, put_index)
         LEFT JOIN copied USING (queue_manager, position, put_position, put_index)
@@ -85,6 +87,8 @@ named AS (
         AND (suits(selector, IF(trim(selector) = '', NULL, struct(message_id, priority, persistent,
             time_us, header)), life.kind = 'queue') OR life.kind = 'queue' AND was_on_topic)
         AND (state <> 'gone' OR state IS NULL)
+    WINDOW same AS (PARTITION BY place.queue_manager, place.position, put_position, put_index
+        ORDER BY IF(state IN ('available', 'unborn', 'delayed'), 0, 1), sequence)
 ),
 judged AS (
     SELECT queue_manager, position, session, store, told,
