@@ -48,7 +48,11 @@ class DestinationInUseError(InvalidDestinationError):
 
 
 class TemporaryDestinationDeletedError(InvalidDestinationError):
-    """The temporary destination was deleted, or ended with its connection (SES-39)."""
+    """The temporary destination was deleted, or ended with its connection (SES-39).
+
+    Its code is also that of a queue or topic that was deleted while a put waited for its quota, and
+    of one that a setting names and that is not there.
+    """
 
     code = "destination-unknown"
 

@@ -1,9 +1,10 @@
-"""Messages in doubt: what a lost session held, and may have fallen over (H20).
+"""Messages in doubt: what a session held that was lost, and may have fallen over (H20).
 
-When a session is lost, or its unit of work is ended by a limit or an administrator, nobody knows
-which of its deliveries the application saw. Each of them is in doubt until it leaves its queue. A consumer is given one such message at a time, and no other before
-its session has said that it hands this one over; so when that is lost again, one message is known
-to have been in the application's hands, and the others are not blamed.
+When a session is lost, or a limit or an administrator ends its unit of work, nobody knows which of
+its deliveries the application saw. Each of them is in doubt until it leaves its queue. A consumer
+is given one such message at a time, and no other before its session has said that it hands this one
+over; so when that is lost again, one message is known to have been in the application's hands, and
+the others are not blamed.
 """
 
 from __future__ import annotations
