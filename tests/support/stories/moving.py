@@ -10,6 +10,8 @@ from ledgermq.protocol.settings import given_settings
 from support.brokers.log_writer import Script, ScriptSession
 from support.messages.selections import of_queue
 from support.random_logs.random_ends import timed_message
+from support.random_logs.random_groups import options
+from support.scripts.verbs import message_of
 
 
 def expiring_to(destination: str) -> op.Settings:
@@ -98,4 +100,26 @@ def copied_again() -> Script:
     back = {"selection": of_queue("s"), "target": "queue:q"}
     session.send(administration.MoveMessages, **back, **who)
     session.send(administration.CopyMessages, selection=first, **who, target="queue:r")
+    return script
+
+
+def copied_to_a_topic() -> Script:
+    """Messages of a group are copied to a topic; moved to another queue they are in it still."""
+    script = Script()
+    session = script.session()
+    for name in ("old", "r"):
+        session.send(op.CreateQueue, queue=name)
+    session.subscribe("t", 1, subscription="s", durable=True, shared=True)
+    group = [message_of(f"Y{one}{{g=Y.{one}}}") for one in (1, 2)]
+    session.send(op.Put, destination="queue:q", messages=group)
+    who = {"actor": "a", "reason": "r"}
+    for kind, target in (("Copy", "topic:t"), ("Move", "queue:old")):
+        handle = getattr(administration, f"{kind}Messages")
+        session.send(handle, selection=of_queue("q"), **who, target=target)
+    from_topic = of_queue("q") | {"source": "topic:t", "subscription": "s", "durable": True}
+    session.send(administration.MoveMessages, selection=from_topic, **who, target="queue:r")
+    for number, name in ((2, "old"), (3, "r")):
+        session.consumer(name, number)
+        asked = options(logical_order=True, all_messages_available=True)
+        session.send(op.Get, consumer=number, credit=9, options=asked)
     return script

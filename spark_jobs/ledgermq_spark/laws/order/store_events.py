@@ -34,7 +34,8 @@ JOIN {outcomes} AS outcome USING (queue_manager, position, session, session_sequ
 WHERE session_sequence > 0
 GROUP BY ALL
 """
-# `flag` of what is numbered: it may be in a group, as nothing is that was on a topic. Of what
+# `flag` of what is numbered: it may be in a group, as nothing is that was on a topic. Of a message
+# that was copied besides, only one of both was there: the one that left a subscription. Of what
 # leaves flight: a session that was lost, or whose unit of work was ended, held it, so it is in
 # doubt. Of what moved: not by hand. Open puts matter as far as they are in groups; `number` of what
 # is put is the position of the Put.
@@ -45,6 +46,21 @@ published AS (
     SELECT queue_manager, put_position, put_index, min(struct(position, step)) AS published_at
     FROM {{moves}} WHERE kind = 'topic'
     GROUP BY ALL
+),
+copied AS (
+    SELECT DISTINCT queue_manager, put_position, put_index
+    FROM {{moves}} LEFT SEMI JOIN (
+        SELECT queue_manager, replied_at AS position FROM {{applied}}
+        WHERE kind = 'CopyMessages' AND reply <> 'Refused'
+    ) USING (queue_manager, position)
+    LEFT SEMI JOIN published USING (queue_manager, put_position, put_index)
+    WHERE before = 'new'
+),
+left_behind AS (
+    SELECT queue_manager, position, step, lag(kind) OVER life AS came_from
+    FROM {{moves}} LEFT SEMI JOIN copied USING (queue_manager, put_position, put_index)
+    WHERE kind <> 'topic'
+    WINDOW life AS (PARTITION BY queue_manager, put_position, put_index ORDER BY position, step)
 ),
 delivered AS (
     SELECT queue_manager, position, session, first_delivery + at AS delivery, index
@@ -63,8 +79,10 @@ by_hand AS (
 SELECT queue_manager, store, position, step, CAST(NULL AS BIGINT) AS index, after AS what, before,
     cause, sequence, session, consumer, put_position AS number, header AS text, time_us, priority,
     message_id, persistent AS is_persistent,
-    kind = 'queue' AND coalesce(published_at > struct(position, step), TRUE) AS flag
+    kind = 'queue' AND coalesce(came_from = 'queue', published_at > struct(position, step), TRUE)
+        AS flag
 FROM {{moves}}
+LEFT JOIN left_behind USING (queue_manager, position, step)
 LEFT JOIN put USING (queue_manager, put_position, put_index)
 LEFT JOIN published USING (queue_manager, put_position, put_index)
 WHERE kind <> 'topic' AND before IN ('new', 'uncommitted put')
