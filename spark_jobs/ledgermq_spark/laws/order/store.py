@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -438,7 +438,9 @@ class Store:
             return [message]
         return [message] if message.start else self._groups[group.group_id].parts(message)
 
-    def out_of_turn(self, settled: list[Message], left: set[int]) -> tuple[Message, Message] | None:
+    def out_of_turn(
+        self, settled: list[Message], left: Container[int]
+    ) -> tuple[Message, Message] | None:
         """One that is settled before another one that must be settled first (§18), and that one.
 
         `left` are the numbers of those that had left before.
