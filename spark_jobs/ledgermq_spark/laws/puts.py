@@ -65,8 +65,11 @@ WHERE coalesce(told.runs, '') <> coalesce(made.runs, '')
 WHOLE = """
 WITH
 ends AS (
+    SELECT queue_manager, session, replied_at AS position FROM {applied}
+    WHERE kind IN ('Commit', 'Rollback', 'Close') AND reply <> 'Refused'
+    UNION
     SELECT queue_manager, session, position FROM {outcomes}
-    WHERE kind IN ('Committed', 'Returned', 'SessionEnded')
+    WHERE kind = 'SessionEnded' AND session_sequence = 0
     UNION
     SELECT queue_manager, session, position FROM {forced_rollbacks}
 ),

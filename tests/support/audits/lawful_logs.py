@@ -92,6 +92,7 @@ def lawful_logs() -> dict[str, Script]:
     found["sent back"] = moving.parked_and_sent_back()[0]
     found["two losses"] = losses.two_losses()
     found["segments in doubt"] = losses.inside_a_message_in_doubt()
+    found["a commit written again"] = losses.written_again()
     found["handed over and settled"] = losses.handed_over_and_settled()
     found["fewer segments"] = storing.fewer_than_there_are()
     found["ended in flight"] = topics.ended_in_flight()

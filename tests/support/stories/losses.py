@@ -1,4 +1,4 @@
-"""Stories of sessions that are lost, and of the messages that are in doubt then (H20)."""
+"""Stories of sessions and replies that are lost, and of what is in doubt then (H20)."""
 
 from __future__ import annotations
 
@@ -60,4 +60,17 @@ def handed_over_and_settled() -> Script:
     session.send(op.Alive, handing=3)
     session.acknowledge(3)
     lose(script, session)
+    return script
+
+
+def written_again() -> Script:
+    """A commit is written again when the next unit of work has begun, for its reply was lost."""
+    script = Script()
+    unit = script.session("TRANSACTED")
+    unit.put("q", "one")
+    unit.commit()
+    second = {"destination": "queue:q", "messages": [script.message("two", 4)]}
+    unit.send(op.Put, **second, answered_through=1)
+    unit.again(op.Commit, 2, deliveries=[], puts=1, answered_through=1)
+    unit.commit()
     return script
