@@ -104,6 +104,7 @@ def lawful_logs() -> dict[str, Script]:
     found["written again"] = Relocated().script
     found["groups"] = grouping.complete_and_not()
     found["parked"] = ordering.parked()
+    found["purged as a delay ends"] = ordering.purged_as_a_delay_ends()
     found["first one expires"] = ordering.first_one_expires()
     found["unusual numbers"] = unusual_numbers.told()
     found["group clashes"] = Script()

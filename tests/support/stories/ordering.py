@@ -95,3 +95,21 @@ def first_one_expires() -> Script:
     script.wait(2)
     second.acknowledge(1)
     return script
+
+
+def purged_as_a_delay_ends() -> Script:
+    """The first message is purged in the entry that parks a group, whose messages come later."""
+    script = Script()
+    session = script.session("INDIVIDUAL")
+    session.send(op.CreateQueue, queue="dead")
+    told = {"redelivery_limit": 0, "error_destination": "queue:dead", **SETTINGS}
+    told["keeps_group_order"] = True
+    session.send(op.CreateQueue, queue="q", settings=given_settings(told))
+    messages = [of_group(script, "x"), script.message(), script.message(), of_group(script, "x")]
+    session.send(op.Put, destination="queue:q", messages=messages)
+    session.consumer("q", 1, credit=1)
+    session.recover(1)
+    script.wait(6)
+    first = of_queue("q") | {"limit": 1}
+    session.send(administration.PurgeQueue, selection=first, actor="a", reason="r")
+    return script

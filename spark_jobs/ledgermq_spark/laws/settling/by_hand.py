@@ -52,9 +52,13 @@ lives AS (
         max_by(after, (moves.position, step)) FILTER (WHERE moves.position < place.position)
             AS state,
         count_if(moves.position = place.position) AS moved_here,
-        count_if(moves.position = place.position AND after = 'gone'
-            AND cause IN ('moved', 'removed')) AS gone_here
-    FROM (SELECT DISTINCT queue_manager, position, store FROM places) AS place
+        count_if(moves.position = place.position AND after = 'gone' AND cause = left_as)
+            AS gone_here
+    FROM (
+        SELECT DISTINCT queue_manager, position, store,
+            IF(kind = 'MoveMessages', 'moved', 'removed') AS left_as
+        FROM places
+    ) AS place
         JOIN {{moves}} AS moves USING (queue_manager, store)
     WHERE sequence >= 0 AND moves.position <= place.position
     GROUP BY ALL
