@@ -174,6 +174,7 @@ def test_an_acknowledgement_that_is_not_waited_for_is_written_at_once(route, con
             session._engine.condition.wait(0.01)
     with pytest.raises(ledgermq.DeliveryUnknownError):
         session.acknowledge()
+    route.in_flight()
     session.acknowledge()
     assert len(route.written(Acknowledge)) == 1, "there is nothing left to settle"
 
@@ -252,6 +253,7 @@ def test_a_repair_is_made_before_more_is_asked_for_and_its_failure_is_put_off(ro
 def test_a_failed_listener_gives_its_message_back_as_seen(route, connection):
     """AUTO: what was acknowledged before is written first; a session that is gone does nothing."""
     session = connection.session()
+    session._engine.protocol.delivery_highest = 2
     session._work.settling.unwritten.add(1)
     session._work.settling.call_locked(2, 2)
     session._engine.run(session._work.settling.return_failed(2))

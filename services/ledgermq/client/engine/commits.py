@@ -14,7 +14,7 @@ from ledgermq.client.sansio.protocol import Pending
 from ledgermq.client.sansio.ranges import DeliveryRanges
 from ledgermq.client.sending.eventual import Eventual
 from ledgermq.client.sending.grouping import Marks, PutStates
-from ledgermq.client.sending.receipts import CommitReceipt
+from ledgermq.client.sending.receipts import CommitReceipt, SendReceipt
 from ledgermq.errors import (
     DuplicatePutError,
     IllegalStateError,
@@ -28,7 +28,7 @@ from ledgermq.errors import (
     UnexpectedReplyError,
 )
 from ledgermq.errors.warnings import LedgerMQWarning, give_warning
-from ledgermq.protocol.operations import Commit
+from ledgermq.protocol.operations import Commit, PutMessage
 from ledgermq.protocol.outcomes import Committed, Refused
 from ledgermq.protocol.reasons import Reason
 
@@ -52,7 +52,7 @@ class Commitment:
     def goes_on(self) -> bool:
         """Whether its unit of work does: out of turn, or without the put that was too large for it.
 
-        Whoever waited for the commit has sent nothing since (DB-09, DB-22).
+        Behind one that nobody waits for there may be others (DB-09, DB-22).
         """
         return self.waited and isinstance(self.error, (OutOfTurnError, TransactionTooLargeError))
 
@@ -132,6 +132,16 @@ class Commits:
         finally:
             self._in_block = False
 
+    def join(
+        self, destination: str, message: PutMessage, deduplication_id: str | None = None
+    ) -> Steps[SendReceipt]:
+        """Takes a message into the present unit of work, which others may end while it waits."""
+        while True:
+            receipt = self.unit.add_locked(destination, message, deduplication_id)
+            if receipt is not None:
+                return receipt
+            yield from self.unit.write(destination)
+
     def commit(self, timeout: float | None) -> Steps[CommitReceipt]:
         commitment = yield from self.begin(waited=True)
         yield from self._finished(commitment, timeout)
@@ -204,8 +214,11 @@ class Commits:
             raise TransactionError(
                 f"an earlier commit of this session failed ({self.broken}); roll back first"
             ) from self.broken
-        yield from self.unit.write_all(with_next=True)
         yield from self._engine.room()
+        # While it waits for room, another coroutine may send more, which is part of it too.
+        while self.unit.waits:
+            yield from self.unit.write_all(with_next=True)
+            yield from self._engine.room()
 
     def _commit_settled(
         self,
@@ -225,7 +238,8 @@ class Commits:
                 self._settling.handed.add_all(handed)
                 commitment.error = error
                 if commitment.goes_on:
-                    self.unit = unit
+                    # Whoever gave up waiting, or another coroutine, may have sent more since.
+                    self.unit.take_up(unit)
                 else:
                     self.broken = self.broken or error
             else:

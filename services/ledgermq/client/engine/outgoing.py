@@ -179,6 +179,18 @@ class UnitOfWork:
             self.puts += 1
         return receipt
 
+    @property
+    def waits(self) -> bool:
+        """Whether some of it is not written yet."""
+        return bool(self._waiting)
+
+    def take_up(self, earlier: UnitOfWork) -> None:
+        """Takes in what an earlier one wrote, whose commit was refused so that it goes on."""
+        self.puts += earlier.puts
+        self.warning = self.warning or earlier.warning
+        # In the order of the log, by which the commit numbers them.
+        self._written = sorted(earlier._written + self._written, key=lambda one: one[0].number)
+
     def write_all(self, *, with_next: bool = False) -> Steps[None]:
         for destination in list(self._waiting):
             yield from self.write(destination, with_next=with_next)

@@ -19,7 +19,6 @@ from ledgermq.errors import (
     AlreadySettledError,
     DeliveryUnknownError,
     LedgerMQError,
-    OutOfTurnError,
     UnexpectedReplyError,
 )
 from ledgermq.protocol.operations import Acknowledge, Alive, Close, Recover, Rollback
@@ -62,6 +61,8 @@ class Settling:
         self.unwritten = DeliveryRanges()
         self.ripe = DeliveryRanges()
         self.refused = DeliveryRanges()
+        # What the application acknowledged together with something taken away; held again.
+        self._doubted = DeliveryRanges()
         # Until when what is unwritten may wait for more, and how many waits are not to try that:
         # where the next message comes only for an acknowledgement, waiting never gathers one.
         self._gathers_until = 0.0
@@ -216,6 +217,7 @@ class Settling:
         self._engine.check_usable_locked()
         if self._engine.mode not in ("CLIENT", "INDIVIDUAL"):
             return
+        yield from self._forget_taken_away()
         if deliveries is None:
             ranges = self.handed.take_all()
         elif all(self.handed.discard(delivery) for delivery in deliveries):
@@ -231,10 +233,11 @@ class Settling:
                 waits = wait and len(parts) == 1
                 pending = self._engine.write_locked(
                     Acknowledge,
-                    on_settled=None if waits else self._settled_later,
+                    on_settled=None if waits else self._engine.defer_refusal,
                     settles=parts[0],
                     deliveries=parts[0].as_list(),
                 )
+                pending.undo = partial(self._hold_again_locked, pending)
                 ranges = parts.pop(0)
         except BaseException:
             for part in parts:
@@ -245,18 +248,24 @@ class Settling:
         try:
             yield from self._engine.reply(pending, timeout)
         except DeliveryUnknownError:
-            ranges.keep_only((yield from self.in_flight()))
-            self.handed.add_all(ranges)
-            raise
-        except OutOfTurnError:
-            self.handed.add_all(ranges)
+            yield from self._forget_taken_away()
             raise
 
-    def _settled_later(self, pending: Pending) -> None:
-        if _is_out_of_turn(pending) and pending.deliveries is not None:
-            with self._engine.lock:
-                self.handed.add_all(pending.deliveries)
-        self._engine.defer_refusal(pending)
+    def _hold_again_locked(self, pending: Pending) -> None:
+        """A refused acknowledgement can be made again, also by whoever did not wait so long."""
+        ranges, is_unknown = pending.deliveries, _is_refused(pending, Reason.DELIVERY_UNKNOWN)
+        if ranges is not None and (is_unknown or _is_out_of_turn(pending)):
+            self.handed.add_all(ranges)
+            if is_unknown:
+                self._doubted.add_all(ranges)
+
+    def _forget_taken_away(self) -> Steps[None]:
+        """Of what was refused holds on to what is in flight: only that can be acknowledged."""
+        if self._doubted:
+            known = yield from self.in_flight()
+            for delivery in self._doubted.take_all().numbers():
+                if delivery not in known:
+                    self.handed.discard(delivery)
 
     # -- what goes back ----------------------------------------------------------------------------
 
@@ -284,8 +293,10 @@ class Settling:
         if self.automatic:
             yield from self._take_back_early(timeout)
         pending = engine.write_locked(self._withdraw, seen=self.handed.as_seen())
+        through = engine.protocol.delivery_highest
         yield from engine.reply(pending, timeout)
-        self.handed.clear()
+        # Another coroutine may have got a message before this one was woken; that stays handed.
+        self.handed = self.handed.above(through)
 
     def _take_back_early(self, timeout: float | None) -> Steps[None]:
         """AUTO: what is acknowledged too early, with others to be settled before, was seen too."""
@@ -311,4 +322,8 @@ class Settling:
 
 
 def _is_out_of_turn(pending: Pending) -> bool:
-    return isinstance(pending.reply, Refused) and pending.reply.reason == Reason.OUT_OF_TURN
+    return _is_refused(pending, Reason.OUT_OF_TURN)
+
+
+def _is_refused(pending: Pending, reason: Reason) -> bool:
+    return isinstance(pending.reply, Refused) and pending.reply.reason == reason

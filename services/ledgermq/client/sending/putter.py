@@ -176,10 +176,7 @@ class Putter:
 
     def _join(self, target: str, message: PutMessage, name: str | None) -> Steps[SendReceipt]:
         self.check_locked()
-        unit = self.work.commits.unit
-        while (receipt := unit.add_locked(target, message, name)) is None:
-            yield from unit.write(target)
-        return receipt
+        return (yield from self.work.commits.join(target, message, name))
 
     def _send(
         self, target: str, message: PutMessage, timeout: float | None, name: str | None

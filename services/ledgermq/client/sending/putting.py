@@ -103,11 +103,8 @@ class Putting:
         if not self._messages:
             return None
         if work.transacted:
-            unit = work.commits.unit
             for message in self._messages:
-                while (receipt := unit.add_locked(self._target, message)) is None:
-                    yield from unit.write(self._target)
-                self._sent_locked([receipt])
+                self._sent_locked([(yield from work.commits.join(self._target, message))])
             self._messages = []
             return None
         work.sends.write_locked()

@@ -1,0 +1,163 @@
+"""What a session makes of an outcome that its caller gave up waiting for, or that others crossed.
+
+Calls give up by their time-out or are cancelled; coroutines may share a session.
+"""
+
+import asyncio
+import time
+
+import pytest
+
+import ledgermq
+from ledgermq import aio
+from ledgermq.client.sansio.protocol import OUTSTANDING_MAX
+from ledgermq.protocol.operations import Acknowledge, Commit, Get, Put, Recover
+from ledgermq.protocol.reasons import Reason
+from ledgermq.testing import MemoryBroker
+from support.brokers.hand_made import accepted, delivered, refused, returned
+
+
+@pytest.fixture
+def connection(route):
+    """A connection to it, which is dropped at the end without a word."""
+    with route.connected() as opened:
+        yield opened
+
+
+def refuse(route, operation, reason):
+    """Refuses an operation that has had no answer yet."""
+    route.tell(refused(0, operation.session, operation.session_sequence, reason))
+
+
+def messages_put(route):
+    """How many messages were written."""
+    return sum(len(put.messages) for put in route.written(Put))
+
+
+def work_in_coroutines(connection, work, **settings):
+    """Runs a coroutine with a session of a connection."""
+
+    async def main():
+        async with asyncio.timeout(60):
+            await work(await aio.Connection(connection).session(**settings))
+
+    asyncio.run(main())
+
+
+async def come_to(holds):
+    """Lets other coroutines go on until something holds."""
+    while not holds():
+        await asyncio.sleep(0.005)
+
+
+def test_db_22_what_was_sent_after_a_commit_in_doubt_goes_on_with_its_unit_of_work(
+    route, connection
+):
+    """The commit is refused later as out of turn: the next one names its puts and the new ones."""
+    route.silent |= {Commit}
+    session = connection.session(transacted=True)
+    producer = session.producer("queue:q")
+    producer.send("one")
+    with pytest.raises(ledgermq.TransactionInDoubtError) as doubt:
+        session.commit(timeout=0.05)
+    producer.send("two")
+    refuse(route, route.written(Commit)[0], Reason.OUT_OF_TURN)
+    with pytest.raises(ledgermq.OutOfTurnError):
+        doubt.value.resolve(20)
+    with pytest.raises(ledgermq.TransactionInDoubtError):
+        session.commit(timeout=0.05)
+    assert route.written(Commit)[1].puts == messages_put(route) == 2
+
+
+@pytest.mark.parametrize("mode", ["CLIENT", "INDIVIDUAL"])
+def test_db_22_an_acknowledgement_out_of_turn_that_nobody_waited_for_is_made_again(
+    route, connection, mode
+):
+    """It settled nothing, so what it was about is as it was."""
+    route.silent |= {Acknowledge}
+    session = connection.session(ack=mode)
+    consumer = session.consumer("queue:q")
+    route.tell(delivered(0, session.handle, 1, 1, consumer._getter.buffer.number))
+    message = consumer.receive(20)
+    with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
+        message.acknowledge(timeout=0.05)
+    refuse(route, route.written(Acknowledge)[0], Reason.OUT_OF_TURN)
+    with pytest.raises(ledgermq.OutOfTurnError):
+        doubt.value.resolve(20)
+    route.silent.clear()
+    message.acknowledge(timeout=20)
+    assert [one.deliveries for one in route.written(Acknowledge)] == [[{"first": 1, "last": 1}]] * 2
+
+
+def test_what_is_left_is_acknowledged_though_nobody_waited_for_the_refusal():
+    """Administration took one message away: the other two are not held for ever."""
+    with MemoryBroker().connect(timeout=20.0) as memory, memory.session(ack="CLIENT") as session:
+        session.producer("queue:q").send_many("abc")
+        consumer = session.consumer("queue:q")
+        assert [consumer.receive(20).body for _ in "abc"] == list("abc")
+        memory.admin.correct("q", sequence=1, action="REMOVE", actor="test", reason="test")
+        session.acknowledge(wait=False)
+        session.flush()
+        with pytest.raises(ledgermq.DeliveryUnknownError):
+            session.acknowledge(wait=False)
+        session.acknowledge(wait=False)
+        session.flush()
+        assert memory.admin.queue_status("q").message_count == 0
+
+
+def test_what_another_coroutine_got_after_a_recover_can_be_acknowledged(route, connection):
+    """It came behind the outcome, and before the coroutine that waits for that was woken."""
+    route.silent |= {Recover}
+
+    async def work(session):
+        consumer = await session.consumer("queue:q")
+        waiting = asyncio.create_task(consumer.receive(20))
+        await come_to(lambda: route.written(Get) and not session._engine.protocol.pending)
+        await asyncio.sleep(0.02)  # by then it waits again, so that it is woken first
+        recovering = asyncio.create_task(session.recover())
+        await come_to(lambda: route.written(Recover))
+        recover = route.written(Recover)[0]
+        route.tell(returned(0, recover.session, recover.session_sequence))
+        route.tell(delivered(0, recover.session, 7, 1))
+        buffer = consumer._shared.buffer
+        while not buffer.count:
+            time.sleep(0.001)  # no coroutine is to go on before the message is there
+        message = await waiting
+        await recovering
+        await message.acknowledge()
+        assert [one.deliveries for one in route.written(Acknowledge)] == [[{"first": 7, "last": 7}]]
+
+    work_in_coroutines(connection, work, ack="CLIENT")
+
+
+@pytest.mark.parametrize("destination", ["queue:full", "queue:another"])
+def test_what_another_coroutine_sends_while_a_commit_waits_for_room_is_put(route, destination):
+    """Every message that was sent is written, and counted by the commit of its unit of work."""
+    route.silent |= {Put, Commit}
+
+    async def work(session):
+        producer = session.producer(None)
+        sent = OUTSTANDING_MAX + 1
+        for _ in range(sent):
+            await producer.send("before", destination="queue:full")
+        waits = session._engine.protocol.full
+        committing = asyncio.create_task(session.commit(timeout=20))
+        await asyncio.sleep(0)
+        sending = asyncio.create_task(producer.send("meanwhile", destination=destination))
+        await asyncio.sleep(0)
+        for put in route.written(Put):
+            route.tell(accepted(0, put.session, put.session_sequence))
+        await sending
+        await come_to(lambda: route.written(Commit))
+        second = asyncio.create_task(session.commit(timeout=20))
+        await come_to(lambda: len(route.written(Commit)) == 2)
+        counted = sum(commit.puts for commit in route.written(Commit))
+        assert waits
+        assert counted == messages_put(route) == sent + 1
+        committing.cancel()
+        second.cancel()
+
+    opened = route.connect(put_messages_max=1)
+    opened._heartbeats.stop()
+    work_in_coroutines(opened, work, transacted=True)
+    opened._stop(0.0)
