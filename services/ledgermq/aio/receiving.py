@@ -154,6 +154,7 @@ class Requestor(Closing):
         self._consumer = consumer
         # Ends the temporary queue, if the session is open still.
         self._leave = leave
+        self._is_over = False
         self.reply_to = consumer.destination
 
     async def request(
@@ -172,7 +173,8 @@ class Requestor(Closing):
                 return reply
 
     async def close(self) -> None:
-        """Ends it and its temporary queue. Closing twice does nothing."""
-        if not self._consumer.is_closed:
-            await self._consumer.close()
+        """Ends it and its temporary queue; see `ledgermq.Requestor.close`."""
+        await self._consumer.close()
+        if not self._is_over:
             await self._leave(self.reply_to)
+        self._is_over = True

@@ -30,6 +30,54 @@ def test_a_request_gets_its_reply(place, queue):
     assert reply.body == "hello world"
 
 
+def test_a_requestor_whose_reply_is_not_acknowledged_can_be_closed_afterwards(connection, queue):
+    """Its temporary queue is there until then, and gone once it could be closed."""
+    answer_one(connection, queue, "re")
+    with connection.session(ack="CLIENT") as session:
+        requestor = session.requestor(queue)
+        reply = requestor.request("x", timeout=20)
+        with pytest.raises(ledgermq.DestinationInUseError):
+            requestor.close()
+        reply.acknowledge()
+        requestor.close()
+        requestor.close()
+        with pytest.raises(ledgermq.TemporaryDestinationDeletedError):
+            session.consumer(requestor.reply_to)
+
+
+def test_a_coroutine_s_requestor_can_be_closed_afterwards_too(run, place, queue):
+    """As one of a thread."""
+
+    async def work(connection):
+        async with connection.session(ack="CLIENT") as session:
+            requestor = await session.requestor(queue)
+            reply = await requestor.request("x", timeout=20)
+            with pytest.raises(ledgermq.DestinationInUseError):
+                await requestor.close()
+            await reply.acknowledge()
+            await requestor.close()
+            await requestor.close()
+            with pytest.raises(ledgermq.TemporaryDestinationDeletedError):
+                await session.consumer(requestor.reply_to)
+
+    with place.connect() as answering:
+        answer_one(answering, queue, "re")
+        run(work)
+
+
+def test_what_a_requestor_s_block_raises_is_not_hidden_by_its_close(connection, queue):
+    """The reply that it was about is not acknowledged, so that the close is refused."""
+    answer_one(connection, queue, "re")
+
+    def work(requestor):
+        with requestor:
+            requestor.request("x", timeout=20)
+            raise ZeroDivisionError
+
+    with connection.session(ack="CLIENT") as session, pytest.raises(ZeroDivisionError):
+        work(session.requestor(queue))
+
+
 def test_a_request_with_a_correlation_id_of_its_own_gets_its_reply(place, queue):
     """The answer bears the id that the request had."""
     with place.connect() as asking, place.connect() as answering:

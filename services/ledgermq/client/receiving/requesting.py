@@ -7,7 +7,7 @@ from typing import Any
 
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
-from ledgermq.client.closing import Closing
+from ledgermq.client.closing import ClosingInAnyCase
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
 from ledgermq.client.messages.message_kinds import Sendable
@@ -42,7 +42,7 @@ def check_for_requests(transacted: bool) -> None:
 
 
 @typed
-class Requestor(Closing):
+class Requestor(ClosingInAnyCase):
     """Made by `session.requestor(destination)`; one request at a time.
 
     Each request names a temporary queue of its own connection as `reply_to`. A reply bears the
@@ -58,6 +58,7 @@ class Requestor(Closing):
         self._consumer = consumer
         self._work = work
         self.reply_to = consumer.destination
+        self._is_over = False
 
     def request(
         self, body: Sendable, *, timeout: float | None = None, **fields: Any
@@ -83,10 +84,14 @@ class Requestor(Closing):
                 return reply
 
     def close(self) -> None:
-        """Ends it and its temporary queue. Closing twice does nothing."""
-        if self._consumer.is_closed:
-            return
+        """Ends it and its temporary queue. Closing twice does nothing.
+
+        Raises:
+            DestinationInUseError: a reply was not acknowledged; do that, and close it again.
+            LedgerMQError: what `Consumer.close` raises.
+        """
         self._consumer.close()
         self._producer.close()
-        if not self._work.is_closed:
+        if not self._is_over and not self._work.is_closed:
             self._work.engine.run(self._work.delete_temporary(self.reply_to))
+        self._is_over = True
