@@ -26,6 +26,7 @@ from ledgermq.client.arguments import SECONDS_MAX, check_number, wrong_type
 from ledgermq.client.connection import Connection as ThreadedConnection
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.acknowledge_mode import AckMode
+from ledgermq.client.engine.listening import is_of
 from ledgermq.client.options import ConnectOptions, ConsumerOptions
 from ledgermq.errors import (
     AlreadySettledError,
@@ -67,11 +68,6 @@ class _Route:
 def _name_of(handler: Callable[..., Any]) -> str:
     """Objects that can be called, and `functools.partial`, have no name of their own."""
     return getattr(handler, "__qualname__", None) or repr(handler)
-
-
-def _is(kind: Callable[[Any], bool], handler: Callable[..., Any]) -> bool:
-    """Whether a function, or what an object does when it is called, is of a kind."""
-    return kind(handler) or kind(type(handler).__call__)
 
 
 class _SlotThread:
@@ -217,8 +213,8 @@ class Service:
             )
 
         def route(handler: Handler) -> Handler:
-            is_coroutine = _is(inspect.iscoroutinefunction, handler)
-            if _is(inspect.isgeneratorfunction, handler) or _is(
+            is_coroutine = is_of(inspect.iscoroutinefunction, handler)
+            if is_of(inspect.isgeneratorfunction, handler) or is_of(
                 inspect.isasyncgenfunction, handler
             ):
                 raise IllegalStateError(

@@ -1,6 +1,7 @@
 """Message listeners: serial delivery, acknowledgement after return, close, errors (SES-02..22)."""
 
 import asyncio
+import functools
 import queue as threads_queue
 import sys
 import threading
@@ -120,6 +121,58 @@ def test_ses_05_whatever_a_listener_raises_the_listeners_go_on(connection, queue
     assert found == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
     assert connection.admin.queue_status(queue).message_count == 0
     assert "the listener of" in caplog.text
+
+
+async def coroutine_function(message):
+    """Does nothing before it is awaited."""
+
+
+def generator_function(message):
+    """Does nothing before somebody iterates."""
+    yield message
+
+
+class CoroutineObject:
+    """Can be called as a coroutine function."""
+
+    async def __call__(self, message):
+        """Does nothing before it is awaited."""
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        coroutine_function,
+        functools.partial(coroutine_function),
+        generator_function,
+        CoroutineObject(),
+    ],
+    ids=["coroutine", "partial", "generator", "object"],
+)
+def test_a_listener_that_would_do_nothing_yet_is_refused(connection, queue, late):
+    """Its message would be acknowledged, and nobody would have worked on it."""
+    with connection.session() as session:
+        consumer = session.consumer(queue)
+        with pytest.raises(ledgermq.IllegalStateError, match="does nothing yet"):
+            consumer.set_message_listener(late)
+        send(connection, queue, "a")
+        assert consumer.receive(20).body == "a"
+
+
+def test_ses_05_a_listener_that_returns_a_coroutine_has_failed(connection, queue, caplog):
+    """A lambda around a coroutine function has not begun with its work either."""
+    seen, coroutines = threads_queue.Queue(), iter([coroutine_function("a"), None])
+
+    def listener(message):
+        seen.put(message.delivery_count)
+        return next(coroutines)
+
+    send(connection, queue, "a")
+    with connection.session() as session:
+        session.consumer(queue).set_message_listener(listener)
+        assert [seen.get(timeout=20) for _ in range(2)] == [1, 2]
+    assert connection.admin.queue_status(queue).message_count == 0
+    assert "returned a coroutine" in caplog.text
 
 
 def test_failures_in_a_row_make_the_pauses_longer(connection, queue, monkeypatch):

@@ -6,11 +6,12 @@ session, other threads may only close it or its consumers.
 
 from __future__ import annotations
 
+import inspect
 import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.settling import Settling
@@ -20,13 +21,33 @@ from ledgermq.client.messages.message import Message
 from ledgermq.client.sansio.buffer import ConsumerBuffer
 from ledgermq.client.tracing import processing
 from ledgermq.errors import IllegalStateError, LedgerMQError
+from ledgermq.errors.shown import shown
 from ledgermq.protocol.outcomes import DeliveredMessage
 
 LOGGER = logging.getLogger("ledgermq.client")
 PAUSE_FIRST_SECONDS: Final = 0.05
 PAUSE_MAX_SECONDS: Final = 5.0
+LATE: Final = (
+    inspect.iscoroutinefunction,
+    inspect.isgeneratorfunction,
+    inspect.isasyncgenfunction,
+)
 
 Listener = Callable[[Message], object]
+
+
+def is_of(kind: Callable[[Any], bool], function: Callable[..., Any]) -> bool:
+    """Whether a function, or what an object does when it is called, is of a kind."""
+    return kind(function) or kind(type(function).__call__)
+
+
+def check_listener(listener: Listener) -> None:
+    """Refuses what does nothing yet when it is called, so that its messages would be lost."""
+    if any(is_of(kind, listener) for kind in LATE):
+        raise IllegalStateError(
+            f"{shown(listener)} does nothing yet when it is called, as it is a coroutine function "
+            "or has a yield: give a plain function, or consume in a coroutine of ledgermq.aio"
+        )
 
 
 class Source(Protocol):
@@ -150,7 +171,7 @@ class Listening:
         failed = False
         try:
             with processing(message.destination, raw, consumer.subscription):
-                listener(message)
+                _done(listener(message))
         except BaseException:
             # A cancelled coroutine and sys.exit() too: they would end this thread in silence.
             failed = True
@@ -198,3 +219,13 @@ class Listening:
         with self._engine.lock:
             while not self._engine.closing and self._engine.wait_locked(deadline):
                 pass
+
+
+def _done(returned: object) -> None:
+    """Refuses what a lambda around a coroutine function returns: the work has not begun."""
+    if inspect.iscoroutine(returned):
+        returned.close()
+        raise IllegalStateError(
+            "the listener returned a coroutine, which nobody awaits here: consume in a coroutine "
+            "of ledgermq.aio"
+        )

@@ -9,7 +9,7 @@ from ledgermq.client import tracing
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.closing import Closing, WhileOpen
-from ledgermq.client.engine.listening import Listener
+from ledgermq.client.engine.listening import Listener, check_listener
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
 from ledgermq.client.options import ConsumerOptions, GetOptionsOfCall
@@ -149,8 +149,11 @@ class Consumer(Closing):
         the other modes the listener acknowledges, commits or rolls back, also after an error.
 
         Raises:
-            IllegalStateError: consumer or session are closed.
+            IllegalStateError: consumer or session are closed; a coroutine function, or one with a
+                yield, which does nothing yet when it is called.
         """
+        if listener is not None:
+            check_listener(listener)
         engine, listening = self._engine, self._work.listening
         with engine.lock:
             if not listening.active:
