@@ -216,3 +216,39 @@ def test_connect_refuses_what_is_no_text_for_kafka(name, text):
     for host in (text, f"{text}:9092", "x" * 64, "a..b"):
         with pytest.raises(ledgermq.AddressError, match=r"HOST:PORT"):
             ledgermq.connect(f"kafka://{host}", timeout=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("message_id", 5), ("message_id", bytearray(16)), ("correlation_id", b"x")),
+        *(("group_id", "x" * 24), ("group_sequence", 1.0), ("group_sequence", True)),
+        *(("offset", "0"), ("sequence", 0.5)),
+    ],
+)
+@pytest.mark.parametrize("what", ["consumer", "browser"])
+def test_a_value_to_match_of_the_wrong_type_is_refused_by_name(what, name, value):
+    """Where the consumer or browser is made, not with its first message."""
+    with MemoryBroker().connect() as connection, connection.session() as session:
+        session.producer("queue:q").send("x")
+        with pytest.raises(ledgermq.ArgumentTypeError, match=rf"match\.{name} is "):
+            getattr(session, what)("queue:q", match=ledgermq.GetMatch(**{name: value}))
+
+
+def test_a_number_to_match_that_no_record_can_hold_is_refused():
+    """By name too."""
+    with (
+        MemoryBroker().connect() as connection,
+        connection.session() as session,
+        pytest.raises(ledgermq.GetOptionsError, match="sequence 9223372036854775808 is"),
+    ):
+        session.consumer("queue:q", match=ledgermq.GetMatch(sequence=2**63))
+
+
+@pytest.mark.parametrize("name", ["in_group", "last_in_group", "segment", "last_segment"])
+def test_a_flag_of_a_place_in_a_group_is_true_or_false(name):
+    """A text such as "no" would count as true."""
+    with MemoryBroker().connect() as connection, connection.session() as session:
+        producer = session.producer("queue:q")
+        with pytest.raises(ledgermq.ArgumentTypeError, match=rf"group\.{name} is 'no'"):
+            producer.send("x", group=ledgermq.GroupPlace(**{name: "no"}))

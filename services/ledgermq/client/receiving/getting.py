@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from ledgermq.client.arguments import wrong_type
 from ledgermq.errors import GetOptionsError
 from ledgermq.errors.shown import shown
 from ledgermq.protocol.get_options import Options, check
@@ -63,6 +64,16 @@ class GetMatch:
     sequence: int | None = None
 
 
+TYPES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
+    "message_id": ((bytes, str), "bytes or text"),
+    "correlation_id": ((str,), "text"),
+    "group_id": ((bytes,), "bytes"),
+    "group_sequence": ((int,), "a whole number"),
+    "offset": ((int,), "a whole number"),
+    "sequence": ((int,), "a whole number"),
+}
+# What a record of the log can hold.
+NUMBER_MAX: Final = 2**63 - 1
 FLAGS: Final = ("all_messages_available", "all_segments_available", "complete_message")
 
 
@@ -73,6 +84,7 @@ def options_of(*given: Mapping[str, Any]) -> Options:
 
     Raises:
         GetOptionsError: an order that is none, or a value to match that no message has.
+        ArgumentTypeError: a value to match is of another type.
     """
     said = {name: one for some in given for name, one in some.items() if one is not None}
     order, match = said.get("order", Order.PHYSICAL), said.get("match")
@@ -91,6 +103,10 @@ def options_of(*given: Mapping[str, Any]) -> Options:
 
 def _matched(match: GetMatch) -> dict[str, bytes | str | int]:
     """What is to be matched, without what may be any."""
+    for name, (types, words) in TYPES.items():
+        given = getattr(match, name)
+        if given is not None and (isinstance(given, bool) or not isinstance(given, types)):
+            raise wrong_type(f"match.{name}", given, f"{words} or None")
     found: dict[str, bytes | str | int] = {}
     if match.message_id is not None:
         found["message_id"] = _message_id(match.message_id)
@@ -114,6 +130,8 @@ def _matched(match: GetMatch) -> dict[str, bytes | str | int]:
             continue
         if value < lowest:
             raise GetOptionsError(f"{name} {value} is to be matched, must be at least {lowest}")
+        if value > NUMBER_MAX:
+            raise GetOptionsError(f"{name} {value} is to be matched, must be at most {NUMBER_MAX}")
         found[name] = value
     return found
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from ledgermq.client.arguments import check_flag
 from ledgermq.client.sending.eventual import Eventual
 from ledgermq.errors import IncompleteGroupError, IncompleteMessageError, InvalidGroupError
 from ledgermq.errors.shown import shown
@@ -23,6 +24,8 @@ from ledgermq.errors.warnings import (
 )
 from ledgermq.protocol.limits import GROUP_ID_BYTES, GROUP_SEQUENCE_MAX, OFFSET_MAX
 from ledgermq.protocol.operations import Group
+
+FLAGS: Final = ("in_group", "last_in_group", "segment", "last_segment")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +204,7 @@ def places(
         IncompleteMessageError: logical order wants the next segment of a message (GRP-42).
         IncompleteGroupError: logical order wants the next message of a group (GRP-41).
         InvalidGroupError: id, number, offset or length can be no message's.
+        ArgumentTypeError: a flag is neither True nor False.
     """
     split = len(lengths) > 1
     if place is None and not split:
@@ -208,6 +212,8 @@ def places(
             _check_outside(current, destination)
         return [None]
     one = place or GroupPlace(in_group=False)
+    for name in FLAGS:
+        check_flag(f"group.{name}", getattr(one, name))
     ends = one.last_segment or not one.is_segment
     found: list[Group | None] = []
     for index, length in enumerate(lengths):
