@@ -11,7 +11,7 @@ import pytest
 import ledgermq
 from ledgermq import aio
 from ledgermq.client.sansio.protocol import OUTSTANDING_MAX
-from ledgermq.protocol.operations import Acknowledge, Commit, Get, Put, Recover
+from ledgermq.protocol.operations import Acknowledge, Commit, Get, Put, Recover, Rollback
 from ledgermq.protocol.reasons import Reason
 from ledgermq.testing import MemoryBroker
 from support.brokers.hand_made import accepted, delivered, refused, returned
@@ -103,6 +103,53 @@ def test_what_is_left_is_acknowledged_though_nobody_waited_for_the_refusal():
         session.acknowledge(wait=False)
         session.flush()
         assert memory.admin.queue_status("q").message_count == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "back", "settle", "operation"),
+    [
+        ("TRANSACTED", "rollback", "commit", Commit),
+        ("CLIENT", "recover", "acknowledge", Acknowledge),
+    ],
+)
+def test_what_went_back_though_nobody_waited_so_long_is_not_held(
+    route, connection, mode, back, settle, operation
+):
+    """What is settled next is what was got since."""
+    route.silent |= {Rollback, Recover, operation}
+    session = connection.session(ack=mode)
+    consumer = session.consumer("queue:q")
+    route.tell(delivered(0, session.handle, 1, 2, consumer._getter.buffer.number))
+    assert consumer.receive_many(2, timeout=20)
+    with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
+        getattr(session, back)(timeout=0.05)
+    withdrawn = [*route.written(Rollback), *route.written(Recover)][0]
+    route.tell(returned(0, session.handle, withdrawn.session_sequence))
+    doubt.value.resolve(20)
+    route.tell(delivered(0, session.handle, 3, 1, consumer._getter.buffer.number))
+    assert consumer.receive(20) is not None
+    with pytest.raises(ledgermq.OutcomeUnknownError):
+        getattr(session, settle)(timeout=0.05)
+    assert [one.deliveries for one in route.written(operation)] == [[{"first": 3, "last": 3}]]
+
+
+def test_a_rollback_that_nobody_waited_so_long_for_undoes_a_failed_commit_all_the_same(
+    route, connection
+):
+    """The session goes on once it is answered."""
+    session = connection.session(transacted=True)
+    consumer = session.consumer("queue:q")
+    route.refusing[Commit] = "delivery-unknown"
+    assert session.commit_async().exception(20) is not None
+    route.silent |= {Rollback}
+    with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
+        session.rollback(timeout=0.05)
+    rollback = route.written(Rollback)[0]
+    with pytest.raises(ledgermq.IllegalStateError, match="roll back"):
+        consumer.receive(0)
+    route.tell(returned(0, session.handle, rollback.session_sequence))
+    doubt.value.resolve(20)
+    assert consumer.receive(0) is None
 
 
 def test_what_another_coroutine_got_after_a_recover_can_be_acknowledged(route, connection):

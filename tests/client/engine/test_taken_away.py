@@ -253,7 +253,6 @@ def test_a_repair_is_made_before_more_is_asked_for_and_its_failure_is_put_off(ro
 def test_a_failed_listener_gives_its_message_back_as_seen(route, connection):
     """AUTO: what was acknowledged before is written first; a session that is gone does nothing."""
     session = connection.session()
-    session._engine.protocol.delivery_highest = 2
     session._work.settling.unwritten.add(1)
     session._work.settling.call_locked(2, 2)
     session._engine.run(session._work.settling.return_failed(2))

@@ -160,7 +160,9 @@ class Commits:
             yield from self._finished(next(iter(self._under_way)), timeout)
         self.unit = UnitOfWork(self._engine)
         self.put_states.roll_back()
-        yield from self._settling.give_back(timeout)
+        yield from self._settling.give_back(timeout, self._begin_anew_locked)
+
+    def _begin_anew_locked(self) -> None:
         self.broken = self._engine.timed_out = None
 
     def _finished(self, commitment: Commitment, timeout: float | None) -> Steps[None]:

@@ -277,26 +277,36 @@ class Settling:
         if not self._engine.ended and first in self.handed:
             yield from self.give_back()
 
-    def give_back(self, timeout: float | None = None) -> Steps[None]:
-        """Rollback or recover: everything in flight returns, what was seen counts as backed out."""
+    def give_back(
+        self, timeout: float | None = None, begin_anew: Callable[[], None] | None = None
+    ) -> Steps[None]:
+        """Rollback or recover: everything in flight returns, what was seen counts as backed out.
+
+        `begin_anew` is called with the lock held when it did, also if nobody waits any more.
+        """
         try:
-            yield from self._give_back(timeout)
+            yield from self._give_back(timeout, begin_anew)
         except DeliveryUnknownError:
             # Administration took a message away; the others still go back.
             self.handed.keep_only((yield from self.in_flight()))
-            yield from self._give_back(timeout)
+            yield from self._give_back(timeout, begin_anew)
 
-    def _give_back(self, timeout: float | None) -> Steps[None]:
+    def _give_back(
+        self, timeout: float | None, begin_anew: Callable[[], None] | None
+    ) -> Steps[None]:
         engine = self._engine
         self.write_acknowledgements_locked()
         yield from engine.room(timeout)
         if self.automatic:
             yield from self._take_back_early(timeout)
         pending = engine.write_locked(self._withdraw, seen=self.handed.as_seen())
-        through = engine.protocol.delivery_highest
+        pending.applied = partial(self._went_back_locked, begin_anew)
         yield from engine.reply(pending, timeout)
-        # Another coroutine may have got a message before this one was woken; that stays handed.
-        self.handed = self.handed.above(through)
+
+    def _went_back_locked(self, begin_anew: Callable[[], None] | None) -> None:
+        self.handed.clear()
+        if begin_anew is not None:
+            begin_anew()
 
     def _take_back_early(self, timeout: float | None) -> Steps[None]:
         """AUTO: what is acknowledged too early, with others to be settled before, was seen too."""

@@ -43,10 +43,12 @@ class Pending:
         settles: How many deliveries a Commit names; 0 for others.
         result: What the caller's function makes of the reply; for `resolve`.
         undo: Called with the reply taken when that is a refusal, under the shell's lock.
+        applied: Called likewise when it is none.
         promised: Whether its loss is an error, though nobody waits for it.
     """
 
     __slots__ = (
+        "applied",
         "deliveries",
         "destination",
         "error",
@@ -80,6 +82,7 @@ class Pending:
         self.destination: str | None = None
         self.result: Callable[[Reply], Any] | None = None
         self.undo: Callable[[], None] | None = None
+        self.applied: Callable[[], None] | None = None
         self.puts = 0
         self.may_vanish = False
         self.settles = 0
@@ -197,8 +200,9 @@ class SessionProtocol:
             return None
         self._forget(pending)
         pending.reply = reply
-        if pending.undo is not None and isinstance(reply, Refused):
-            pending.undo()
+        then = pending.undo if isinstance(reply, Refused) else pending.applied
+        if then is not None:
+            then()
         return pending
 
     def _forget(self, pending: Pending) -> None:
