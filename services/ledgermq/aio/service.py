@@ -32,6 +32,7 @@ from ledgermq.errors import (
     AlreadySettledError,
     IllegalStateError,
     LedgerMQError,
+    OutcomeUnknownError,
     TransactionRolledBackError,
 )
 
@@ -335,7 +336,9 @@ class Service:
             try:
                 return await work(*given)
             except LedgerMQError as error:
-                if not error.retryable:
+                # An unknown outcome is that of the service's own call: the session it was of has
+                # ended, and its message was settled, or comes again.
+                if not error.retryable and not isinstance(error, OutcomeUnknownError):
                     raise
                 if asyncio.get_running_loop().time() - began > BACK_OFF_SECONDS_MAX:
                     pause = BACK_OFF_SECONDS

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,16 @@ import ledgermq
 from ledgermq import aio
 from ledgermq.aio import service as service_module
 from ledgermq.errors import IllegalStateError, InvalidDestinationError, InvalidSelectorError
+from ledgermq.protocol.operations import (
+    Acknowledge,
+    Commit,
+    Get,
+    Open,
+    OpenConsumer,
+    Recover,
+    Rollback,
+)
+from support.brokers.hand_made import delivered
 from support.brokers.serving import LIMIT_SECONDS, put, served
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "services" / "bill_orders.py"
@@ -197,6 +208,60 @@ def test_what_may_pass_is_tried_again(place, own_connection, queue, monkeypatch)
     assert len(recovered) == 1
     assert sorted(seen) == ["a", "a", "b"]
     assert own_connection.admin.queue_status(queue).message_count == 0
+
+
+async def come_to(holds, task):
+    """Waits until something holds; raises what ended the task before."""
+    while not holds():
+        if task.done():
+            task.result()
+            pytest.fail("the service ended")
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("silent", "transacted", "fails"),
+    [
+        (OpenConsumer, False, False),
+        (Acknowledge, False, False),
+        (Recover, False, True),
+        (Commit, True, False),
+        (Rollback, True, True),
+    ],
+)
+def test_a_service_goes_on_though_no_worker_answered_in_time(
+    route, monkeypatch, silent, transacted, fails
+):
+    """Whatever it waited for meanwhile: it opens another session once somebody answers."""
+    monkeypatch.setattr(service_module, "BACK_OFF_SECONDS", 0.05)
+    service = aio.Service(partial(route.connect, timeout=0.2), stop_timeout_seconds=20.0)
+
+    async def take(*_):
+        if fails:
+            raise ValueError
+
+    service.consumer("queue:q", transacted=transacted)(take)
+
+    def sessions_asking():
+        return list(dict.fromkeys((one.session, one.consumer) for one in route.written(Get)))
+
+    async def serving():
+        route.silent |= {silent}
+        sessions = len(route.written(Open))
+        task = asyncio.create_task(service.serve())
+        asked = 0 if silent is OpenConsumer else 1
+        if asked:
+            await come_to(sessions_asking, task)
+            session, consumer = sessions_asking()[0]
+            route.tell(delivered(0, session, 1, 1, consumer))
+        # One session is the connection's own.
+        await come_to(lambda: len(route.written(Open)) == sessions + 3, task)
+        route.silent.clear()
+        await come_to(lambda: len(sessions_asking()) == asked + 1, task)
+        service.stop()
+        await task
+
+    asyncio.run(asyncio.wait_for(serving(), LIMIT_SECONDS))
 
 
 def test_an_error_that_stays_ends_the_service(service):
