@@ -10,8 +10,19 @@ import pytest
 
 import ledgermq
 from ledgermq import aio
+from ledgermq.client.engine.outgoing import UnitOfWork
 from ledgermq.client.sansio.protocol import OUTSTANDING_MAX
-from ledgermq.protocol.operations import Acknowledge, Commit, Get, Put, Recover, Rollback
+from ledgermq.protocol.operations import (
+    Acknowledge,
+    Commit,
+    CreateTemporary,
+    Get,
+    OpenConsumer,
+    Put,
+    Recover,
+    Rollback,
+)
+from ledgermq.protocol.outcomes import Committed
 from ledgermq.protocol.reasons import Reason
 from ledgermq.testing import MemoryBroker
 from support.brokers.hand_made import accepted, delivered, refused, returned
@@ -150,6 +161,87 @@ def test_a_rollback_that_nobody_waited_so_long_for_undoes_a_failed_commit_all_th
     route.tell(returned(0, session.handle, rollback.session_sequence))
     doubt.value.resolve(20)
     assert consumer.receive(0) is None
+
+
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+def test_resolving_a_temporary_destination_names_it(route, connection, kind):
+    """As its call would have."""
+    route.silent |= {CreateTemporary}
+    session = connection.session()
+    session._engine.timeout_seconds = 0.05
+    with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
+        getattr(session, f"temporary_{kind}")()
+    made = route.written(CreateTemporary)[0]
+    route.tell(accepted(0, session.handle, made.session_sequence))
+    assert doubt.value.resolve(20) == made.destination
+    assert made.destination.startswith(f"{kind}:temporary/")
+
+
+def test_resolving_a_consumer_brings_it(route, connection):
+    """It gets messages as any other."""
+    route.silent |= {OpenConsumer}
+    session = connection.session()
+    session._engine.timeout_seconds = 0.05
+    with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
+        session.consumer("queue:q")
+    made = route.written(OpenConsumer)[0]
+    route.tell(accepted(0, session.handle, made.session_sequence))
+    consumer = doubt.value.resolve(20)
+    route.tell(delivered(0, session.handle, 1, 1, made.consumer))
+    assert consumer.receive(20) is not None
+
+
+def test_resolving_a_coroutine_s_consumer_brings_it(route, connection):
+    """As a thread's; and one that is refused is none."""
+    route.silent |= {OpenConsumer}
+
+    async def work(session):
+        session._engine.timeout_seconds = 0.05
+        found = []
+        for _ in range(2):
+            with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
+                await session.consumer("queue:q")
+            found.append(doubt.value)
+        first, second = route.written(OpenConsumer)
+        route.tell(accepted(0, first.session, first.session_sequence))
+        refuse(route, second, "subscription-in-use")
+        consumer = await asyncio.to_thread(found[0].resolve, 20)
+        with pytest.raises(ledgermq.SubscriptionInUseError):
+            await asyncio.to_thread(found[1].resolve, 20)
+        route.tell(delivered(0, first.session, 1, 1, first.consumer))
+        assert await consumer.receive(20) is not None
+        assert list(session._engine.protocol.consumers) == [first.consumer]
+
+    work_in_coroutines(connection, work)
+
+
+def test_resolving_a_commit_waits_for_its_receipt(route, connection, monkeypatch):
+    """The outcome is there a moment before it."""
+    route.silent |= {Commit}
+    session = connection.session(transacted=True)
+    session.producer("queue:q").send("x")
+    with pytest.raises(ledgermq.TransactionInDoubtError) as doubt:
+        session.commit(timeout=0.05)
+    note = UnitOfWork.committed
+
+    def slowly(unit, reply):
+        time.sleep(0.2)
+        return note(unit, reply)
+
+    monkeypatch.setattr(UnitOfWork, "committed", slowly)
+    number = route.written(Commit)[0].session_sequence
+    runs = [{"destination": "queue:q", "first_sequence": 4, "count": 1}]
+    route.tell(
+        Committed(
+            position=0,
+            index=0,
+            session=session.handle,
+            session_sequence=number,
+            enqueued=runs,
+            consumed=0,
+        )
+    )
+    assert doubt.value.resolve(20).enqueued[0].first_sequence == 4
 
 
 def test_what_another_coroutine_got_after_a_recover_can_be_acknowledged(route, connection):

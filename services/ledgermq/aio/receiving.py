@@ -88,6 +88,10 @@ class Consumer(Closing):
         self._shared = getter
         self._taking = taking
 
+    def __del__(self) -> None:
+        if hasattr(self, "_shared"):
+            self._shared.forget()
+
     @property
     def destination(self) -> str:
         """Where it receives from."""

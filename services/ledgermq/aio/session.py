@@ -50,8 +50,9 @@ class Session(OfSession, Closing):
 
         async def opening() -> Consumer:
             getter = Getter(self._work, destination, options, Message, self._taking.run)
-            await self._taking.run(getter.open())
-            return Consumer(getter, self._taking)
+            made = Consumer(getter, self._taking)
+            await self._taking.run(getter.open(made))
+            return made
 
         return Entered(self._taking.or_closed(opening))
 

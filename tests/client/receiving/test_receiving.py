@@ -1,6 +1,7 @@
 """Tests of consumers: order, time-outs, iteration, prefetch, closing from another thread."""
 
 import threading
+import time
 
 import pytest
 
@@ -95,6 +96,62 @@ def test_closing_a_consumer_gives_back_what_nobody_saw(connection, queue):
             found = [consumer.receive(20) for _ in range(9)]
     assert [one.body for one in found] == [str(number) for number in range(1, 10)]
     assert not any(one.redelivered for one in found)
+
+
+def test_a_consumer_that_was_dropped_keeps_nothing_from_the_next_one(connection, queue):
+    """Nobody can receive from it any more, but what it had asked for was on its way to it."""
+    fill(connection, queue, "abc")
+    with connection.session() as session:
+        found = [session.consumer(queue).receive(20).body for _ in "abc"]
+    assert found == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("settle", ["acknowledge", "commit"])
+def test_a_consumer_that_was_dropped_is_closed_without_further_calls(
+    connection, queue, eventually, settle
+):
+    """Once its message is settled, as it may keep a group together; then others get the rest."""
+    fill(connection, queue, "ab")
+    with connection.session(ack="CLIENT", transacted=settle == "commit") as session:
+        assert session.consumer(queue).receive(20).body == "a"
+        time.sleep(1.2)  # two rounds of the heartbeats
+        assert connection.admin.queue_status(queue).receivers == 1
+        getattr(session, settle)()
+        eventually(lambda: connection.admin.queue_status(queue).receivers == 0)
+        with connection.session() as other:
+            assert other.consumer(queue).receive(20).body == "b"
+
+
+def test_a_dropped_consumer_with_a_listener_goes_on(connection, queue):
+    """The session has the listener, which may be all that the application is for."""
+    got = threading.Event()
+    with connection.session() as session:
+        session.consumer(queue).set_message_listener(lambda _: got.set())
+        time.sleep(1.2)  # two rounds of the heartbeats
+        fill(connection, queue, "a")
+        assert got.wait(20)
+
+
+def test_a_dropped_consumer_of_a_topic_keeps_its_subscription(connection, named):
+    """Which would end with it, and with it what is published meanwhile."""
+    topic, shared = f"topic:{named}", {"subscription": "s", "shared": True}
+    with connection.session() as session:
+        session.consumer(topic, **shared)
+        time.sleep(1.2)  # two rounds of the heartbeats
+        session.producer(topic).send("a")
+        assert session.consumer(topic, **shared).receive(20).body == "a"
+
+
+def test_a_coroutine_s_consumer_that_was_dropped_keeps_nothing_either(run, queue):
+    """As a thread's."""
+
+    async def work(connection):
+        async with connection.session() as session:
+            for body in "abc":
+                await session.producer(queue).send(body)
+            return [(await (await session.consumer(queue)).receive(20)).body for _ in "abc"]
+
+    assert run(work) == ["a", "b", "c"]
 
 
 def test_messages_that_cross_the_close_of_their_consumer_are_not_kept_back(connection, queue):

@@ -73,6 +73,11 @@ class Commitment:
         raised.__cause__ = cause
         return raised
 
+    def resolved(self) -> CommitReceipt:
+        """The receipt for whoever resolves: the outcome is known a moment before it is."""
+        self.eventual.wait(None)
+        return self.get()
+
     def get(self) -> CommitReceipt:
         """The receipt of a commit that worked; gives the warning of one of its puts, once."""
         warning, self.warning = self.warning, None
@@ -206,7 +211,7 @@ class Commits:
             self._settling.handed.add_all(handed)
             del self._under_way[commitment]
             raise
-        pending.result = lambda _: commitment.get()
+        pending.result = lambda _: commitment.resolved()
         commitment.pending = pending
         return commitment
 

@@ -7,6 +7,7 @@ waits is made of steps, which each takes in its own way.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -69,6 +70,8 @@ class Work:
         sends: What it sends asynchronously; what it has not sent yet is in there or in the unit.
         settling: What it has handed over.
         unseen: What its consumers have not handed over.
+        forgotten: What closes consumers that nobody can receive from any more. They wait here, as
+            Python may drop them at any moment, also while the lock is held.
     """
 
     def __init__(self, engine: Engine, services: Services) -> None:
@@ -82,6 +85,7 @@ class Work:
         self.listening = Listening(engine, self.settling, self.unseen)
         self.sends = AsynchronousSends(engine)
         self.commits = Commits(engine, self.settling)
+        self.forgotten: deque[Callable[[], None]] = deque()
         engine.each_round = self._write_what_waits
         engine.report_handed_over = self.settling.report_handed_over
 
@@ -90,7 +94,19 @@ class Work:
         more = self.settling.write_ripe_acknowledgements()
         self.commits.write_ripe_puts()
         self.unseen.give_back_expired()
+        with self.engine.lock:
+            self.leave_forgotten_locked()
         return more
+
+    def leave_forgotten_locked(self) -> None:
+        """What was on its way to them would be nobody's until the session is closed.
+
+        While something is handed over and not settled they stay: they may keep its group together.
+        """
+        engine = self.engine
+        if self.forgotten and not (engine.closing or engine.ended or self.settling.handed):
+            while self.forgotten and not engine.protocol.crowded:
+                self.forgotten.popleft()()
 
     # -- settling ----------------------------------------------------------------------------------
 
@@ -152,10 +168,14 @@ class Work:
         yield from self._administer(Unsubscribe, subscription, fields)
 
     def _administer(
-        self, operation: type[SessionOperation], target: str, fields: dict[str, Any]
+        self,
+        operation: type[SessionOperation],
+        target: str,
+        fields: dict[str, Any],
+        result: Callable[[Reply], Any] = lambda _: None,
     ) -> Steps[Reply]:
         self.engine.check_usable_locked()
-        return self.engine.administer(operation, target, fields)
+        return self.engine.administer(operation, target, fields, result)
 
     def temporary_queue(self) -> Steps[str]:
         """See `ledgermq.Session.temporary_queue`."""
@@ -167,7 +187,8 @@ class Work:
 
     def _make_temporary(self, kind: str) -> Steps[str]:
         destination = self.services.name_temporary(kind)
-        yield from self._administer(CreateTemporary, destination, {"destination": destination})
+        fields = {"destination": destination}
+        yield from self._administer(CreateTemporary, destination, fields, lambda _: destination)
         return destination
 
     def delete_temporary(self, destination: str) -> Steps[None]:

@@ -25,6 +25,8 @@ class Consumer(Closing):
 
     Messages are asked for with the first `receive`, and from then on ahead of need, up to
     `prefetch`. A `receive` that ran out of time leaves its request standing, save with prefetch 0.
+    One of a queue that is dropped without a close and has no listener is closed soon, or when the
+    next one is made, once all that its session was given is settled.
 
     Attributes:
         destination: Where it gets from.
@@ -43,7 +45,7 @@ class Consumer(Closing):
         self._engine = work.engine
         self._settling = work.settling
         self._getter = Getter(work, destination, options, Message, work.engine.run)
-        self._engine.run(self._getter.open())
+        self._engine.run(self._getter.open(self))
 
     def receive(
         self,
@@ -213,6 +215,10 @@ class Consumer(Closing):
             self._work.listening.leave_locked(getter)
             self._engine.run_locked(getter.close(timeout))
         getter.warn_of_rest()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_getter"):
+            self._getter.forget()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:

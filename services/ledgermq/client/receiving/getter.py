@@ -98,11 +98,12 @@ class Getter(Generic[M]):
         # Up to which operation of the session all outcomes have come, as far as somebody asked.
         self._heard_through = 0
 
-    def open(self) -> Steps[None]:
-        """Opens the consumer at the queue manager."""
+    def open(self, consumer: object) -> Steps[None]:
+        """Opens the consumer at the queue manager; resolving a wait for that returns `consumer`."""
         engine = self._engine
         engine.check_usable_locked()
         yield from engine.room()
+        self.work.leave_forgotten_locked()
         self.buffer = engine.protocol.open_consumer(self.destination, max(1, self.prefetch))
         try:
             pending = engine.write_locked(
@@ -117,10 +118,33 @@ class Getter(Generic[M]):
                 shared=self._shared,
                 redelivery_delay_ms=self._redelivery_delay_ms,
             )
-            yield from engine.reply(pending)
         except LedgerMQError:
-            engine.protocol.consumers.pop(self.buffer.number, None)
+            self._drop_locked()
             raise
+        pending.undo = self._drop_locked
+        pending.result = lambda _: consumer
+        yield from engine.reply(pending)
+
+    def _drop_locked(self) -> None:
+        """The queue manager has no such consumer."""
+        self._engine.protocol.consumers.pop(self.buffer.number, None)
+
+    def forget(self) -> None:
+        """Whoever received from it is gone without a close; called at any moment, in any thread.
+
+        A consumer of a topic stays: its subscription may end with it.
+        """
+        if not self.closed and hasattr(self, "buffer") and not is_topic(self.destination):
+            self.work.forgotten.append(self._leave_locked)
+
+    def _leave_locked(self) -> None:
+        """Closes it, unless a listener goes on with it."""
+        number = self.buffer.number
+        if self.closed or self.work.listening.get(self) is not None:
+            return
+        self.closed = True
+        if number in self._engine.protocol.consumers:
+            self.work.unseen.close_consumer_locked(number)
 
     def close(self, timeout: float | None) -> Steps[None]:
         """Closes it at the queue manager; it counts as `closed` before."""
