@@ -4,6 +4,7 @@ Calls give up by their time-out or are cancelled; coroutines may share a session
 """
 
 import asyncio
+import threading
 import time
 
 import pytest
@@ -14,6 +15,7 @@ from ledgermq.client.engine.outgoing import UnitOfWork
 from ledgermq.client.sansio.protocol import OUTSTANDING_MAX
 from ledgermq.protocol.operations import (
     Acknowledge,
+    CloseConsumer,
     Commit,
     CreateTemporary,
     Get,
@@ -22,7 +24,7 @@ from ledgermq.protocol.operations import (
     Recover,
     Rollback,
 )
-from ledgermq.protocol.outcomes import Committed
+from ledgermq.protocol.outcomes import Committed, Enqueued
 from ledgermq.protocol.reasons import Reason
 from ledgermq.testing import MemoryBroker
 from support.brokers.hand_made import accepted, delivered, refused, returned
@@ -300,3 +302,42 @@ def test_what_another_coroutine_sends_while_a_commit_waits_for_room_is_put(route
     opened._heartbeats.stop()
     work_in_coroutines(opened, work, transacted=True)
     opened._stop(0.0)
+
+
+def test_ses_01_closing_a_consumer_from_another_thread_claims_no_session(route, connection):
+    """Its user goes on meanwhile, and afterwards another thread may be that (SES-01)."""
+    session = connection.session()
+    closed, other = session.consumer("queue:a"), session.consumer("queue:b")
+    route.silent |= {CloseConsumer}
+    user = threading.Thread(target=closed.receive)
+    user.start()
+    with session._engine.lock:
+        while session._engine._user is None:
+            session._engine.condition.wait(0.01)
+    closing = threading.Thread(target=closed.close)
+    closing.start()
+    user.join(20)
+    assert other.receive(0) is None
+    close = route.written(CloseConsumer)[0]
+    route.tell(accepted(0, session.handle, close.session_sequence))
+    closing.join(20)
+    assert other.receive(0) is None
+
+
+def test_ses_01_resolving_in_another_thread_claims_no_session(route, connection):
+    """The error may be anybody's by then."""
+    session = connection.session()
+    route.silent |= {Put}
+    with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
+        session.producer("queue:a").send("x", timeout=0.05)
+    receipts = []
+    resolving = threading.Thread(target=lambda: receipts.append(doubt.value.resolve(20)))
+    resolving.start()
+    while not session._engine.condition._waiters:
+        time.sleep(0.001)
+    assert session.consumer("queue:b").receive(0) is None
+    put = route.written(Put)[0]
+    same = {"session": session.handle, "session_sequence": put.session_sequence}
+    route.tell(Enqueued(position=0, index=0, first_sequence=7, count=1, **same))
+    resolving.join(20)
+    assert receipts[0].sequence == 7

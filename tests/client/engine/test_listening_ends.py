@@ -119,9 +119,9 @@ def test_a_listener_that_fails_gets_its_message_again_after_a_pause_that_grows(
     class Clock:
         monotonic = staticmethod(lambda: now[0])
 
-    def wait(deadline):
+    def wait(deadline, **claims):
         if deadline is None or deadline < now[0]:
-            return wait_locked(deadline)
+            return wait_locked(deadline, **claims)
         deadlines.append(round(deadline - now[0], 3))
         return False
 

@@ -7,10 +7,11 @@ and its heartbeats repeat what is unanswered. Neither of the latter ever waits h
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from ledgermq.client.arguments import check_number, check_seconds
@@ -288,19 +289,20 @@ class Engine:
         pending.result = result
         return (yield from self.reply(pending))
 
-    def run(self, steps: Steps[T]) -> T:
+    def run(self, steps: Steps[T], *, claims: bool = True) -> T:
         with self.lock:
-            return self.run_locked(steps)
+            return self.run_locked(steps, claims=claims)
 
-    def run_locked(self, steps: Steps[T]) -> T:
+    def run_locked(self, steps: Steps[T], *, claims: bool = True) -> T:
+        """Takes steps in this thread, which is the session's user meanwhile if it `claims` that."""
         try:
             wanted = next(steps)
             while True:
                 try:
                     if callable(wanted):
-                        came = self._call_aside_locked(wanted)
+                        came = self._call_aside_locked(wanted, claims)
                     else:
-                        came = self.wait_locked(wanted)
+                        came = self.wait_locked(wanted, claims=claims)
                 except BaseException as error:
                     wanted = steps.throw(error)
                 else:
@@ -309,16 +311,27 @@ class Engine:
             result: T = end.value
             return result
 
-    def _call_aside_locked(self, call: Callable[[], Any]) -> Any:
+    def _call_aside_locked(self, call: Callable[[], Any], claims: bool) -> Any:
+        with self._used_locked(claims):
+            self.lock.release()
+            try:
+                return call()
+            finally:
+                self.lock.acquire()
+
+    @contextlib.contextmanager
+    def _used_locked(self, claims: bool) -> Iterator[None]:
+        """Around a wait without the lock; who may be there beside a user claims nothing."""
+        if not claims:
+            yield
+            return
         before, self._user = self._user, threading.get_ident()
-        self.lock.release()
         try:
-            return call()
+            yield
         finally:
-            self.lock.acquire()
             self._user = before
 
-    def wait_locked(self, deadline: float | None) -> bool:
+    def wait_locked(self, deadline: float | None, *, claims: bool = True) -> bool:
         """Waits for news of the session; False once the deadline has passed."""
         left = None
         if deadline is not None:
@@ -327,11 +340,8 @@ class Engine:
                 return False
         if self._held:
             self.send_held_locked()
-        before, self._user = self._user, threading.get_ident()
-        try:
+        with self._used_locked(claims):
             self.condition.wait(left)
-        finally:
-            self._user = before
         return True
 
     def notify_locked(self) -> None:
@@ -372,7 +382,7 @@ class Engine:
     def _resolve(self, pending: Pending, timeout_seconds: float) -> Any:
         check_number("timeout_seconds", timeout_seconds, " of seconds")
         check_seconds("timeout_seconds", timeout_seconds)
-        reply = self.run(self.reply(pending, timeout_seconds))
+        reply = self.run(self.reply(pending, timeout_seconds), claims=False)
         return reply if pending.result is None else pending.result(reply)
 
     def defer(self, error: LedgerMQError) -> None:

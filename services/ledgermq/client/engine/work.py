@@ -238,7 +238,7 @@ class Work:
             return
         self.listening.end()
         try:
-            self.engine.run(self.close(timeout))
+            self.engine.run(self.close(timeout), claims=False)
         finally:
             self.await_callbacks(timeout)
             self.services.closed(self)

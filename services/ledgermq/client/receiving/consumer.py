@@ -213,7 +213,7 @@ class Consumer(Closing):
                 return
             getter.closed = True
             self._work.listening.leave_locked(getter)
-            self._engine.run_locked(getter.close(timeout))
+            self._engine.run_locked(getter.close(timeout), claims=False)
         getter.warn_of_rest()
 
     def __del__(self) -> None:
