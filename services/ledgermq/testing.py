@@ -51,6 +51,8 @@ WORKER: Final = "memory"
 BOOTSTRAP: Final = "memory:1"
 # Deadlines are rounded up to this (PROTOCOL.md §6).
 DEADLINE_SECONDS: Final = 0.05
+# How long the reader of a connection may need for what came; no reader needs that long.
+TAKEN_SECONDS: Final = 5.0
 
 
 @typed
@@ -97,6 +99,8 @@ class MemoryBroker:
     def advance(self, seconds: float) -> None:
         """Moves the clock forward; everything that falls due until then happens, in order.
 
+        What it brings to open connections is there when it returns, also for `receive(timeout=0)`.
+
         Args:
             seconds: By how much, 0 or more.
 
@@ -110,6 +114,10 @@ class MemoryBroker:
         with self._lock:
             self._now_us += round(seconds * 1_000_000)
             self._append(TimeAgreed(worker=WORKER, writer_time=self._now_us))
+            lanes = list(self._lanes.values())
+        # Outside of the lock too: who takes what came may write.
+        for lane in lanes:
+            lane.wait_taken()
         self._let_sessions_tell()
 
     def _let_sessions_tell(self) -> None:
@@ -238,26 +246,38 @@ class _Lane:
     def __init__(self, log_time: Callable[[], int]) -> None:
         self.log_time = log_time
         self._values: list[bytes] = []
+        self._taking = False
         self._closed = False
         self._changed = threading.Condition()
 
     def put(self, value: bytes) -> None:
         with self._changed:
             self._values.append(value)
-            self._changed.notify()
+            self._changed.notify_all()
 
     def read(self, timeout_seconds: float) -> tuple[list[bytes], bool]:
         with self._changed:
+            # Whoever reads again has taken what it read before.
+            self._taking = False
+            self._changed.notify_all()
             if not self._values and not self._closed:
                 self._changed.wait(timeout_seconds)
             found, self._values = self._values, []
+            self._taking = bool(found)
         return found, False
+
+    def wait_taken(self) -> None:
+        """Waits until its connection has taken what was put so far, unless its reader is gone."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._closed or not (self._values or self._taking), TAKEN_SECONDS
+            )
 
     def close(self) -> None:
         with self._changed:
             self._closed = True
             self._values.clear()
-            self._changed.notify()
+            self._changed.notify_all()
 
 
 class _Log:

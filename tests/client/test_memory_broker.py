@@ -22,6 +22,19 @@ def test_the_clock_stands_until_it_is_moved():
     assert broker.now == datetime(2026, 3, 1, 13, tzinfo=UTC)
 
 
+def test_what_falls_due_is_there_when_the_clock_was_moved():
+    """Without any wait of the program's, on whichever connection it comes."""
+    broker = MemoryBroker()
+    with broker.connect() as sending, broker.connect() as receiving:
+        producer = sending.session().producer("queue:orders", delivery_delay=10)
+        consumer = receiving.session().consumer("queue:orders")
+        assert consumer.receive(0) is None
+        for number in range(30):
+            producer.send(str(number))
+            broker.advance(10)
+            assert consumer.receive(0).body == str(number)
+
+
 def test_time_does_not_go_back():
     """As on the log."""
     broker = MemoryBroker()
