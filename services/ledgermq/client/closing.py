@@ -1,14 +1,46 @@
-"""What is closed at the end of a `with` block, and what can be read of it before (SES-25)."""
+"""What is closed at the end of a `with` block, and what can be read of it before (SES-25).
+
+And how a signal handler closes what it interrupts.
+"""
 
 from __future__ import annotations
 
 import logging
-from typing import Any, Generic, Self, TypeVar
+import threading
+from collections.abc import Callable
+from typing import Any, Final, Generic, Self, TypeVar
 
 from ledgermq.errors import LedgerMQError
 
 Value = TypeVar("Value")
 LOGGER = logging.getLogger("ledgermq.client")
+# More than any call has a lock for without a wait, however busy the machine.
+MOMENT_SECONDS: Final = 2.0
+
+
+def is_interrupted(lock: threading.Lock) -> bool:
+    """Whether a signal handler is about to wait for the call that it interrupts.
+
+    That call has the lock of its session, which any thread has for moments only.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    is_free = lock.acquire(timeout=MOMENT_SECONDS)
+    if is_free:
+        lock.release()
+    return not is_free
+
+
+def close_aside(close: Callable[[], None]) -> None:
+    """Closes in a thread of its own; what that raises is logged."""
+
+    def work() -> None:
+        try:
+            close()
+        except LedgerMQError as problem:
+            LOGGER.warning("closing from a signal handler did not work: %s", problem)
+
+    threading.Thread(target=work, name="ledgermq-closing").start()
 
 
 class Closing:

@@ -20,7 +20,7 @@ from typing import Final, Unpack
 from ledgermq.client.admin.admin import Admin
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
-from ledgermq.client.closing import ClosingInAnyCase
+from ledgermq.client.closing import ClosingInAnyCase, close_aside, is_interrupted
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.work import Services, Work
@@ -351,6 +351,8 @@ class Connection(ClosingInAnyCase):
     def close(self, *, timeout: float | None = None) -> None:
         """Closes its sessions, then itself; closing twice does nothing. From any thread.
 
+        By a signal handler, as `Session.close`.
+
         Args:
             timeout: Seconds for all of it together; None: the connection's time-out.
 
@@ -367,6 +369,9 @@ class Connection(ClosingInAnyCase):
         with self._lock:
             for work in self._work:
                 work.refuse_close()
+        if any(is_interrupted(engine.lock) for engine in self._router.engines()):
+            close_aside(partial(self.close, timeout=timeout))
+            return
         self._closed = True
         wanted = self._settings.timeout_seconds if timeout is None else timeout
         deadline = time.monotonic() + wanted

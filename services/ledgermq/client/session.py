@@ -359,6 +359,9 @@ class Session(OfSession, ClosingInAnyCase):
         for a listener that is being called (SES-21), and for each outcome up to `timeout` seconds;
         None: the connection's time-out.
 
+        A signal handler may call it too. Where that interrupts a call of the session, which has
+        to end before, it returns at once, and a thread goes on with closing.
+
         Raises:
             OutcomeUnknownError: no outcome within the time-out.
             SessionLostError: AUTO: the session was lost before its last acknowledgements counted.

@@ -10,9 +10,11 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ledgermq.client.arguments import check_seconds
+from ledgermq.client.closing import close_aside, is_interrupted
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.engine.commits import Commits
@@ -234,6 +236,9 @@ class Work:
         """See `ledgermq.Session.close`; in this thread."""
         self.refuse_close()
         check_seconds("timeout", timeout)
+        if is_interrupted(self.engine.lock):
+            close_aside(partial(self.end, timeout))
+            return
         if not self.begin_close():
             return
         self.listening.end()

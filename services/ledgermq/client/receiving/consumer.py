@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Unpack
 
 from ledgermq.client import tracing
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
-from ledgermq.client.closing import Closing, WhileOpen
+from ledgermq.client.closing import Closing, WhileOpen, close_aside, is_interrupted
 from ledgermq.client.engine.listening import Listener, check_listener
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
@@ -196,8 +197,9 @@ class Consumer(Closing):
     def close(self, *, timeout: float | None = None) -> None:
         """Ends it: what was never handed over goes back, what was stays with the session.
 
-        Closing twice does nothing. May be called from any thread. It waits for a listener of it
-        that is being called (SES-21). `timeout` is in seconds; None: the connection's time-out.
+        Closing twice does nothing. May be called from any thread, and by a signal handler as
+        `Session.close`. It waits for a listener of it that is being called (SES-21). `timeout` is
+        in seconds; None: the connection's time-out.
 
         Raises:
             OutcomeUnknownError: no outcome within the time-out.
@@ -208,6 +210,9 @@ class Consumer(Closing):
         """
         check_seconds("timeout", timeout)
         getter = self._getter
+        if is_interrupted(self._engine.lock):
+            close_aside(partial(self.close, timeout=timeout))
+            return
         with self._engine.lock:
             if getter.closed:
                 return
