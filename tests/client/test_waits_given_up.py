@@ -341,3 +341,42 @@ def test_ses_01_resolving_in_another_thread_claims_no_session(route, connection)
     route.tell(Enqueued(position=0, index=0, first_sequence=7, count=1, **same))
     resolving.join(20)
     assert receipts[0].sequence == 7
+
+
+def interrupt(monkeypatch, route):
+    """Lets the next write be interrupted, when the log has it already."""
+    write = route.log.write
+
+    def once(*given, **named):
+        monkeypatch.setattr(route.log, "write", write)
+        write(*given, **named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(route.log, "write", once)
+
+
+def test_an_operation_that_was_interrupted_has_used_its_number(route, connection, monkeypatch):
+    """The next one under it would be taken for its repeat: answered, and never applied."""
+    session = connection.session()
+    producer = session.producer("queue:q")
+    route.silent |= {Put}
+    interrupt(monkeypatch, route)
+    with pytest.raises(KeyboardInterrupt):
+        producer.send("one")
+    with pytest.raises(ledgermq.OutcomeUnknownError):
+        producer.send("two", timeout=0)
+    first, second = [one.session_sequence for one in route.written(Put)]
+    assert second == first + 1
+
+
+def test_a_session_whose_commit_was_interrupted_can_be_rolled_back(route, connection, monkeypatch):
+    """It does not wait for the commit, behind which the rollback is on the log."""
+    session = connection.session(transacted=True)
+    session.producer("queue:q").send("one")
+    session.flush()
+    route.silent |= {Commit}
+    interrupt(monkeypatch, route)
+    with pytest.raises(KeyboardInterrupt):
+        session.commit()
+    session.rollback(timeout=20)
+    assert [type(one) for one in route.log.operations[-2:]] == [Commit, Rollback]

@@ -206,10 +206,12 @@ class Commits:
                 deliveries=handed.as_list(),
                 puts=unit.puts,
             )
-        except LedgerMQError:
-            self.unit = unit
-            self._settling.handed.add_all(handed)
+        except BaseException as error:
             del self._under_way[commitment]
+            # Interrupted it may be on its way: a rollback tells.
+            if isinstance(error, LedgerMQError):
+                self.unit = unit
+                self._settling.handed.add_all(handed)
             raise
         pending.result = lambda _: commitment.resolved()
         commitment.pending = pending

@@ -167,12 +167,19 @@ class Engine:
         pending.on_settled = on_settled
         pending.deliveries = settles
         pending.destination = target
-        if with_next:
-            self._held.append(pending)
-        else:
-            # What is refused before it is on its way uses no number: the session goes on.
-            self._send_locked(pending, receipt)
-        self.protocol.register(pending)
+        # Refused it is not on its way and uses no number; interrupted (Ctrl-C) it may be.
+        is_refused = False
+        try:
+            if with_next:
+                self._held.append(pending)
+            else:
+                self._send_locked(pending, receipt)
+        except LedgerMQError:
+            is_refused = True
+            raise
+        finally:
+            if not is_refused:
+                self.protocol.register(pending)
         return pending
 
     def put_locked(
