@@ -164,6 +164,14 @@ def test_a_bad_address_is_refused_at_once(address):
         ledgermq.connect(address)
 
 
+@pytest.mark.parametrize("scheme", ["kafka", "amqp"])
+def test_a_password_in_an_address_is_refused_and_not_shown(scheme):
+    """It would be taken for a part of the host, and stand in errors and logs."""
+    with pytest.raises(ledgermq.AddressError, match=r"sasl\.password") as caught:
+        ledgermq.connect(f"{scheme}://me:sesame@localhost:9092/QM1")
+    assert "sesame" not in str(caught.value)
+
+
 @pytest.mark.parametrize("settings", [{"suspect_timeout_seconds": 0.5}, {"timeout": 0.0}])
 def test_settings_out_of_range_are_refused(settings):
     """They would be refused by the queue manager, or never work."""

@@ -22,6 +22,13 @@ class AddressError(LedgerMQError, ValueError):
 def parse_address(address: str) -> tuple[str, str]:
     """Servers and queue manager of `kafka://HOST[:PORT][,...][/NAME]`; else AddressError."""
     form = "kafka://HOST:PORT[,HOST:PORT...]/QUEUE-MANAGER"
+    if "@" in address:
+        # What stands before it may be a secret, and is not shown.
+        raise AddressError(
+            f"an address has no user and no password, as in {form}: they are options of Kafka's "
+            "clients, sasl.username and sasl.password, in LEDGERMQ_KAFKA_... of the environment "
+            "or in connect(kafka=...)"
+        )
     if not address.startswith(SCHEME):
         raise AddressError(f"address {shown(address)} must begin with {SCHEME}, as in {form}")
     hosts, _, path = address.removeprefix(SCHEME).partition("/")
