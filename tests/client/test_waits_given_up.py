@@ -217,6 +217,25 @@ def test_resolving_a_coroutine_s_consumer_brings_it(route, connection):
     work_in_coroutines(connection, work)
 
 
+def committed(session, number):
+    """A commit of one message that worked."""
+    same = {"session": session.handle, "session_sequence": number}
+    runs = [{"destination": "queue:q", "first_sequence": 4, "count": 1}]
+    return Committed(position=0, index=0, enqueued=runs, consumed=0, **same)
+
+
+def test_the_log_says_what_became_of_a_commit_in_doubt(route, connection, caplog):
+    """Whoever rolls back after it may take that for its end, though nothing of it is undone."""
+    route.silent |= {Commit}
+    session = connection.session(transacted=True)
+    session.producer("queue:q").send("x")
+    with pytest.raises(ledgermq.TransactionInDoubtError):
+        session.commit(timeout=0.05)
+    route.tell(committed(session, route.written(Commit)[0].session_sequence))
+    session.rollback(timeout=20)
+    assert f"a commit of session {session.handle} that was in doubt has worked" in caplog.text
+
+
 def test_resolving_a_commit_waits_for_its_receipt(route, connection, monkeypatch):
     """The outcome is there a moment before it."""
     route.silent |= {Commit}
@@ -232,17 +251,7 @@ def test_resolving_a_commit_waits_for_its_receipt(route, connection, monkeypatch
 
     monkeypatch.setattr(UnitOfWork, "committed", slowly)
     number = route.written(Commit)[0].session_sequence
-    runs = [{"destination": "queue:q", "first_sequence": 4, "count": 1}]
-    route.tell(
-        Committed(
-            position=0,
-            index=0,
-            session=session.handle,
-            session_sequence=number,
-            enqueued=runs,
-            consumed=0,
-        )
-    )
+    route.tell(committed(session, number))
     assert doubt.value.resolve(20).enqueued[0].first_sequence == 4
 
 

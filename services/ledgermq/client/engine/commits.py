@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from functools import partial
 
@@ -32,17 +33,30 @@ from ledgermq.protocol.operations import Commit, PutMessage
 from ledgermq.protocol.outcomes import Committed, Refused
 from ledgermq.protocol.reasons import Reason
 
+LOGGER = logging.getLogger("ledgermq.client")
+
 
 class Commitment:
     """A commit under way; `finished` is set with the session's lock held."""
 
-    __slots__ = ("error", "eventual", "finished", "pending", "receipt", "waited", "warning")
+    __slots__ = (
+        "error",
+        "eventual",
+        "finished",
+        "given_up",
+        "pending",
+        "receipt",
+        "waited",
+        "warning",
+    )
 
     def __init__(self, *, waited: bool) -> None:
         # Whether the session does nothing else until it is finished.
         self.waited = waited
         self.eventual = Eventual()
         self.finished = False
+        # Whether whoever waited does not any more, and may take a rollback for its end.
+        self.given_up = False
         self.pending: Pending | None = None
         self.receipt: CommitReceipt | None = None
         self.error: LedgerMQError | None = None
@@ -149,7 +163,11 @@ class Commits:
 
     def commit(self, timeout: float | None) -> Steps[CommitReceipt]:
         commitment = yield from self.begin(waited=True)
-        yield from self._finished(commitment, timeout)
+        try:
+            yield from self._finished(commitment, timeout)
+        except BaseException:
+            commitment.given_up = True
+            raise
         error = commitment.error
         if error is None:
             return commitment.get()
@@ -258,6 +276,12 @@ class Commits:
             commitment.finished = True
             self._under_way.pop(commitment, None)
             self._engine.notify_locked()
+        if commitment.given_up:
+            LOGGER.warning(
+                "a commit of session %d that was in doubt %s",
+                self._engine.handle,
+                "has worked" if error is None else f"has failed: {error}",
+            )
         commitment.eventual.happen(error)
 
     def _refused_commit(self, reply: Refused, unit: UnitOfWork, *, waited: bool) -> LedgerMQError:
