@@ -15,6 +15,7 @@ from support.brokers.log_writer import Script
 from support.random_logs.random_ids import RandomIds
 from support.random_logs.random_log import RandomLog
 from support.random_logs.random_sources import RandomSources
+from support.stories import topics
 
 FLAVOURS = (
     {},
@@ -103,6 +104,8 @@ def facts(spark):
         entries, end = routine(rounds)
         stretches.cut(f"routine {rounds}", entries, [end, end + 1])
     stretches.cut("journal", *journaled())
+    made, ended = topics.made_by_its_subscription()
+    stretches.cut("made by its subscription", made.entries, [ended])
     return stretches.facts(duck_engine())
 
 

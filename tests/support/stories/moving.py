@@ -104,21 +104,22 @@ def copied_again() -> Script:
 
 
 def copied_to_a_topic() -> Script:
-    """Messages of a group are copied to a topic; moved to another queue they are in it still."""
+    """Messages of a group are copied to a topic; wherever else they come they are in it still."""
     script = Script()
     session = script.session()
-    for name in ("old", "r"):
+    for name in ("old", "r", "twice"):
         session.send(op.CreateQueue, queue=name)
     session.subscribe("t", 1, subscription="s", durable=True, shared=True)
     group = [message_of(f"Y{one}{{g=Y.{one}}}") for one in (1, 2)]
     session.send(op.Put, destination="queue:q", messages=group)
     who = {"actor": "a", "reason": "r"}
-    for kind, target in (("Copy", "topic:t"), ("Move", "queue:old")):
+    to = (("Copy", "topic:t"), ("Copy", "queue:twice"), ("Move", "queue:old"))
+    for kind, target in to:
         handle = getattr(administration, f"{kind}Messages")
         session.send(handle, selection=of_queue("q"), **who, target=target)
     from_topic = of_queue("q") | {"source": "topic:t", "subscription": "s", "durable": True}
     session.send(administration.MoveMessages, selection=from_topic, **who, target="queue:r")
-    for number, name in ((2, "old"), (3, "r")):
+    for number, name in ((2, "old"), (3, "r"), (4, "twice")):
         session.consumer(name, number)
         asked = options(logical_order=True, all_messages_available=True)
         session.send(op.Get, consumer=number, credit=9, options=asked)

@@ -72,3 +72,15 @@ def ended_with_a_connection() -> tuple[Script, str]:
     older.get(1)
     script.session(client_id="c")
     return script, name
+
+
+def made_by_its_subscription() -> tuple[Script, int]:
+    """A durable subscription makes its topic, and ends first; and where it has ended."""
+    script = Script()
+    session = script.session()
+    session.subscribe("t", subscription="s", durable=True, shared=True)
+    session.send(op.CloseConsumer, consumer=1, unseen=[])
+    ended = session.send(op.Unsubscribe, subscription="s")
+    session.publish("t", "news")
+    session.send(op.DeleteTopic, topic="t", purge=False)
+    return script, ended

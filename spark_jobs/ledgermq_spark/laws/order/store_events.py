@@ -35,7 +35,7 @@ WHERE session_sequence > 0
 GROUP BY ALL
 """
 # `flag` of what is numbered: it may be in a group, as nothing is that was on a topic. Of a message
-# that was copied besides, only one of both was there: the one that left a subscription. Of what
+# that was copied besides, only what left a subscription, or was copied there, was on one. Of what
 # leaves flight: a session that was lost, or whose unit of work was ended, held it, so it is in
 # doubt. Of what moved: not by hand. Open puts matter as far as they are in groups; `number` of what
 # is put is the position of the Put.
@@ -47,18 +47,22 @@ published AS (
     FROM {{moves}} WHERE kind = 'topic'
     GROUP BY ALL
 ),
+copies AS (
+    SELECT queue_manager, replied_at AS position,
+        IF(get_json_object(settings, '$.selection.source') LIKE 'queue:%', 'queue', 'subscription')
+            AS copied_from
+    FROM {{applied}} WHERE kind = 'CopyMessages' AND reply <> 'Refused'
+),
 copied AS (
     SELECT DISTINCT queue_manager, put_position, put_index
-    FROM {{moves}} LEFT SEMI JOIN (
-        SELECT queue_manager, replied_at AS position FROM {{applied}}
-        WHERE kind = 'CopyMessages' AND reply <> 'Refused'
-    ) USING (queue_manager, position)
+    FROM {{moves}} LEFT SEMI JOIN copies USING (queue_manager, position)
     LEFT SEMI JOIN published USING (queue_manager, put_position, put_index)
     WHERE before = 'new'
 ),
 left_behind AS (
-    SELECT queue_manager, position, step, lag(kind) OVER life AS came_from
+    SELECT queue_manager, position, step, coalesce(copied_from, lag(kind) OVER life) AS came_from
     FROM {{moves}} LEFT SEMI JOIN copied USING (queue_manager, put_position, put_index)
+        LEFT JOIN copies USING (queue_manager, position)
     WHERE kind <> 'topic'
     WINDOW life AS (PARTITION BY queue_manager, put_position, put_index ORDER BY position, step)
 ),

@@ -211,14 +211,34 @@ since AS (
         WHERE store <= position AND coalesce(position < gone_at, TRUE)
     )
     GROUP BY ALL
+),
+makers AS (
+    SELECT queue_manager, life, subscription, client_id, eras.store AS since,
+        min(IF(kind = 'Unsubscribe', later.store, NULL)) AS through
+    FROM eras LEFT SEMI JOIN (SELECT * FROM {destinations} WHERE gone_at IS NULL) AS topic
+            ON topic.queue_manager = eras.queue_manager AND topic.store = eras.store
+        JOIN eras AS later USING (queue_manager, life, subscription, client_id)
+        LEFT JOIN (
+            SELECT queue_manager, replied_at AS gone_at, kind FROM {applied}
+            WHERE kind = 'Unsubscribe' AND reply <> 'Refused'
+        ) AS end ON end.queue_manager = later.queue_manager AND end.gone_at = later.gone_at
+    WHERE life = 'durable' AND later.store >= eras.store
+    GROUP BY queue_manager, life, subscription, client_id, eras.store
+),
+carried AS (
+    SELECT queue_manager, store, gone_at
+    FROM eras JOIN since USING (queue_manager, life, subscription, client_id)
+    WHERE store >= since
+    UNION
+    SELECT queue_manager, store, gone_at
+    FROM eras JOIN makers USING (queue_manager, life, subscription, client_id)
+    WHERE store BETWEEN since AND coalesce(through, store)
 )
-SELECT queue_manager, store AS position
-FROM eras JOIN since USING (queue_manager, life, subscription, client_id) WHERE store >= since
+SELECT queue_manager, store AS position FROM carried
 UNION
 SELECT queue_manager, applied.position
-FROM eras JOIN since USING (queue_manager, life, subscription, client_id)
-    JOIN {applied} AS applied USING (queue_manager)
-WHERE store >= since AND replied_at = gone_at AND kind IN ('Unsubscribe', 'OpenConsumer')
+FROM carried JOIN {applied} AS applied USING (queue_manager)
+WHERE replied_at = gone_at AND kind IN ('Unsubscribe', 'OpenConsumer')
 UNION
 SELECT queue_manager, position
 FROM asked JOIN since USING (queue_manager, life, subscription, client_id)
