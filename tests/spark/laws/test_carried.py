@@ -104,8 +104,8 @@ def facts(spark):
         entries, end = routine(rounds)
         stretches.cut(f"routine {rounds}", entries, [end, end + 1])
     stretches.cut("journal", *journaled())
-    made, ended = topics.made_by_its_subscription()
-    stretches.cut("made by its subscription", made.entries, [ended])
+    made, end = topics.made_by_its_subscription()
+    stretches.cut("made by its subscription", made.entries, [end])
     return stretches.facts(duck_engine())
 
 

@@ -75,12 +75,14 @@ def ended_with_a_connection() -> tuple[Script, str]:
 
 
 def made_by_its_subscription() -> tuple[Script, int]:
-    """A durable subscription makes its topic, and ends first; and where it has ended."""
+    """A durable subscription makes its topic, and ends first; and where that is long ago."""
     script = Script()
     session = script.session()
     session.subscribe("t", subscription="s", durable=True, shared=True)
     session.send(op.CloseConsumer, consumer=1, unseen=[])
-    ended = session.send(op.Unsubscribe, subscription="s")
-    session.publish("t", "news")
-    session.send(op.DeleteTopic, topic="t", purge=False)
-    return script, ended
+    session.send(op.Unsubscribe, subscription="s")
+    session.close()
+    other = script.session()
+    end = other.put("q", "a")
+    other.send(op.DeleteTopic, topic="t", purge=False)
+    return script, end

@@ -221,7 +221,7 @@ makers AS (
         LEFT JOIN (
             SELECT queue_manager, replied_at AS gone_at, kind FROM {applied}
             WHERE kind = 'Unsubscribe' AND reply <> 'Refused'
-        ) AS end ON end.queue_manager = later.queue_manager AND end.gone_at = later.gone_at
+        ) AS ender ON ender.queue_manager = later.queue_manager AND ender.gone_at = later.gone_at
     WHERE life = 'durable' AND later.store >= eras.store
     GROUP BY queue_manager, life, subscription, client_id, eras.store
 ),
