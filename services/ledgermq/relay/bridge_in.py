@@ -96,12 +96,16 @@ class BridgeIn:
         ):
             self.check_source(reader.source)
             puts = SourcedPuts(connection)
-            taker = Taker(connection, puts, self.target, reader.source, self._pace)
+            named = self._name_of
+            taker = Taker(connection, puts, self.target, reader.source, named, self._pace)
             bad = None
             if self.bad is not None:
                 source = self._bad_source(reader.source)
-                bad = Taker(connection, puts, self.bad, source, self._bad_pace)
+                bad = Taker(connection, puts, self.bad, source, named, self._bad_pace)
             _Crossing(self, reader, puts, taker, bad).run()
+
+    def _name_of(self, partition: int, item: Item) -> str:
+        return f"record {self.topic}-{partition}@{item.position}"
 
     def check_source(self, source: str) -> None:
         """RecordsLostError if a source is another than the one that this run began with."""

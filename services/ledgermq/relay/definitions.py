@@ -9,9 +9,20 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
-from ledgermq.errors import DestinationExistsError, LedgerMQError, QueueNotFoundError
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from ledgermq.errors import (
+    BrokerUnavailableError,
+    DestinationExistsError,
+    LedgerMQError,
+    QueueNotFoundError,
+)
 from ledgermq.protocol.limits import is_name
+from ledgermq.wire.kafka.settings import client_options
 from ledgermq.wire.topics.identity import log_identity
+from ledgermq.wire.topics.log_topics import is_log_topic
+from ledgermq.wire.topics.reading import LogUnreadableError
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
@@ -19,12 +30,20 @@ if TYPE_CHECKING:
     from ledgermq.wire.topics.log_topics import Topics
 
 PREFIX: Final = "relay/"
+# What Kafka says of a name that no topic has, or none may have.
+NO_TOPIC: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION)
 
 
 class RelayNotFoundError(LedgerMQError, LookupError):
     """There is no relay of a name."""
 
     code = "relay-unknown"
+
+
+class TopicNotBridgedError(LedgerMQError):
+    """A topic of Kafka that no bridge reads or writes."""
+
+    code = "topic-not-bridged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +118,38 @@ def bridge_transfers(connection: Connection, queue: str, topic: str) -> str:
     with contextlib.suppress(DestinationExistsError):
         connection.admin.create_queue(name, description=f"queue:{queue} to topic {topic} of Kafka")
     return name
+
+
+def check_topic(bootstrap: str, topic: str, timeout_seconds: float) -> None:
+    """See whether a topic of Kafka is one that a bridge may begin with.
+
+    Raises:
+        TopicNotBridgedError: It is not there, or is a log topic: what a bridge reads there it would
+            cause, without end, and a transaction there leaves a hole that no worker folds beyond.
+        AccessDeniedError: We may not see it.
+        BrokerUnavailableError: Kafka does not answer.
+    """
+    admin = AdminClient(client_options(bootstrap, {"log_level": 0}))
+    try:
+        log_identity(bootstrap, topic, timeout_seconds, admin)
+        beside = admin.list_topics(timeout=timeout_seconds).topics
+    except LogUnreadableError as error:
+        cause = error.__cause__
+        if isinstance(cause, KafkaException) and cause.args[0].code() in NO_TOPIC:
+            raise TopicNotBridgedError(
+                f"there is no topic {topic} of Kafka at {bootstrap}: create it first"
+            ) from error
+        raise BrokerUnavailableError(f"{error}; run it again when Kafka answers") from error
+    except KafkaException as error:
+        raise BrokerUnavailableError(
+            f"Kafka at {bootstrap} does not tell its topics: {error.args[0].str()}; run it again "
+            "when Kafka answers"
+        ) from error
+    if is_log_topic(topic, beside):
+        raise TopicNotBridgedError(
+            f"{topic} is a log topic of LedgerMQ: a bridge neither reads it, as that adds to it "
+            "without end, nor writes to it, as no worker could fold what comes after"
+        )
 
 
 def source_name(

@@ -18,7 +18,8 @@ class QueueGoal:
     """Where the queue manager of a connection puts what is transferred."""
 
     def __init__(self, connection: Connection, destination: str, source: str) -> None:
-        self._taker = Taker(connection, SourcedPuts(connection), destination, source)
+        puts = SourcedPuts(connection)
+        self._taker = Taker(connection, puts, destination, source, self._name_of)
 
     @property
     def taken(self) -> int | None:
@@ -29,3 +30,7 @@ class QueueGoal:
         """Puts the messages in one Put; what was put by somebody else meanwhile is not."""
         items = [Item(number, put_message(raw)) for raw in messages]
         self._taker.take(0, items)
+
+    @staticmethod
+    def _name_of(_: int, item: Item) -> str:
+        return f"message {item.message['message_id'].hex()} of transfer {item.position}"

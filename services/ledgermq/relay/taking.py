@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,6 +17,15 @@ from ledgermq.relay.running import SourceMovedError
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
 
+# What says that a Put was refused because of one of its messages.
+OF_A_MESSAGE: Final = (
+    Reason.MESSAGE_TOO_LARGE,
+    Reason.MESSAGE_INVALID,
+    Reason.GROUP_NOT_ALLOWED,
+    Reason.GROUP_INVALID,
+    Reason.GROUP_CLASH,
+)
+COUNTED: Final = re.compile(r"message (\d+)\b")
 PART_MESSAGES_MAX: Final = 1_000
 PART_BYTES_MAX: Final = 1024 * 1024
 
@@ -25,6 +35,10 @@ class Item(NamedTuple):
 
     position: int
     message: PutMessage
+
+
+# What people know a message of a partition by.
+NameOf = Callable[[int, Item], str]
 
 
 @dataclass(slots=True)
@@ -50,9 +64,11 @@ class Taker:
         puts: SourcedPuts,
         target: str,
         source: str,
+        name_of: NameOf,
         pace: Pace | None = None,
     ) -> None:
         self._pace = pace or Pace()
+        self._name_of = name_of
         self._connection = connection
         self._puts = puts
         self.target = target
@@ -73,6 +89,7 @@ class Taker:
 
         Raises:
             SourceMovedError: The destination was deleted, or goes on from elsewhere.
+            LedgerMQError: It refuses a message, which the text names; all before it is taken.
         """
         for part in _parts(items):
             self._take(partition, part)
@@ -82,13 +99,10 @@ class Taker:
             some = _first(left, self._pace.at_once)
             try:
                 self._put(partition, some)
-            except QuotaExceededError:
-                if some[0].position == some[-1].position:
-                    raise
-                self._pace.at_once = 1
             except LedgerMQError as error:
                 if error.code not in (Reason.SOURCE_TAKEN, Reason.SOURCE_GAP):
-                    raise
+                    self._take_less(error, partition, some)
+                    continue
                 taken = self.taken.get(partition)
                 self.refresh()
                 now = self.taken.get(partition)
@@ -98,6 +112,22 @@ class Taker:
                 self.taken[partition] = some[-1].position
                 self._pace.at_once = min(2 * self._pace.at_once, PART_MESSAGES_MAX)
                 self._pace.done += len(some)
+
+    def _take_less(self, error: LedgerMQError, partition: int, items: Sequence[Item]) -> None:
+        """Goes on with fewer at once where a Put of several positions was refused, else raises."""
+        is_quota = isinstance(error, QuotaExceededError)
+        if error.position is None or not (is_quota or error.code in OF_A_MESSAGE):
+            raise error
+        if items[0].position < items[-1].position:
+            self._pace.at_once = 1
+            return
+        if is_quota:
+            raise error
+        # The fold counts the messages of a Put; who reads that knows none of them.
+        counted = COUNTED.search(str(error))
+        at = int(counted[1]) if counted else 0
+        error.args = (f"{self._name_of(partition, items[at])}: {error}",)
+        raise error
 
     def _moved(self, partition: int, taken: int | None, now: int | None) -> str:
         """What the destination remembers of the source, and what it should remember."""

@@ -216,7 +216,7 @@ class TopicGoal:
             self._note(number)
             producer.commit_transaction(self._timeout_seconds)
         except KafkaException as error:
-            raise self._refused(error.args[0]) from error
+            raise self._refused(error.args[0], number, messages) from error
         self._taken = number
 
     def _write(self, records: Sequence[tuple[bytes | None, bytes | None, Headers]]) -> None:
@@ -276,7 +276,9 @@ class TopicGoal:
         if error is not None:
             self._failures.append(error)
 
-    def _refused(self, error: KafkaError) -> LedgerMQError:
+    def _refused(
+        self, error: KafkaError, number: int, messages: Sequence[DeliveredMessage]
+    ) -> LedgerMQError:
         refused = denied(error, self._topic, "Write")
         if refused is not None:
             return refused
@@ -287,7 +289,16 @@ class TopicGoal:
             KafkaError.INVALID_RECORD,
         )
         kind = RecordRefusedError if error.code() in lasting else BrokerUnavailableError
-        return kind(f"a transfer to topic {self._topic} of Kafka failed: {error.str()}")
+        text = f"transfer {number} was not written to topic {self._topic} of Kafka: {error.str()}"
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            largest = max(messages, key=lambda one: len(one["content"]))
+            text += (
+                f"; its largest message is {largest['message_id'].hex()}, of "
+                f"{len(largest['content']):,} bytes: raise the topic's max.message.bytes"
+            )
+        elif error.code() == KafkaError.INVALID_RECORD:
+            text += "; a topic that is compacted takes no record without a key"
+        return kind(text)
 
     def __enter__(self) -> TopicGoal:
         return self

@@ -98,20 +98,19 @@ def bridge(
     if more["body"] == "avro" and not registry:
         raise click.UsageError("--body avro needs a schema registry: give --registry")
     target.check_broker()
+    address = kafka or target.bootstrap
+    _check_topic(target, address, from_topic or to_topic or "")
     with stopped_by_signals(output) as stopping:
         if from_topic and to:
-            _take_in(
-                target,
-                output,
-                kafka or target.bootstrap,
-                from_topic,
-                to,
-                registry,
-                stopping,
-                **more,
-            )
+            _take_in(target, output, address, from_topic, to, registry, stopping, **more)
         elif from_ and to_topic:
-            _take_out(target, output, kafka or target.bootstrap, from_, to_topic, stopping, **more)
+            _take_out(target, output, address, from_, to_topic, stopping, **more)
+
+
+def _check_topic(target: Target, address: str, topic: str) -> None:
+    from ledgermq.relay.definitions import check_topic
+
+    check_topic(address, topic, target.timeout_seconds)
 
 
 def _take_in(

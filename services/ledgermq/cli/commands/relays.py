@@ -17,6 +17,7 @@ from ledgermq.cli.options.stopping import stopped_by_signals
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of
 from ledgermq.cli.printing.statuses import done
+from ledgermq.errors import QueueNotFoundError
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
@@ -94,7 +95,13 @@ def create(
         bootstrap=to_bootstrap,
         topic_prefix=to_topic_prefix,
     )
-    _goal_target(target, found).claim()
+    goal_target = _goal_target(target, found)
+    goal_target.claim()
+    if found.to in ("queue:" + queue, "queue:" + found.transfers) and _is_same(target, goal_target):
+        raise click.UsageError(
+            f"{found.to} on {goal_manager} is where this relay takes messages from: it would carry "
+            "them in a circle without end"
+        )
     with target.connect() as connection:
         position = found.create(connection)
     done(output, "relay", found.name, "created", position)
@@ -121,7 +128,12 @@ def show(target: Target, output: Output, name: str) -> None:
     with target.connect() as connection:
         found, status = find_definition(connection, name)
         row = _row(target, found, status)
-        row["messages waiting"] = connection.admin.queue_status(found.queue).message_count
+        try:
+            waiting = connection.admin.queue_status(found.queue).message_count
+        except QueueNotFoundError:
+            # The first message that is put to it makes it.
+            waiting = 0
+        row["messages waiting"] = waiting
         source = _source(target, connection, found)
         with _goal_target(target, found).connect() as other:
             taken = [one for one in other.admin.list_sources() if one.name == source]
@@ -207,6 +219,19 @@ def _goal_target(target: Target, found: Definition) -> Target:
         broker=found.bootstrap or target.bootstrap,
         topic_prefix=found.topic_prefix or target.topic_prefix,
     )
+
+
+def _is_same(one: Target, other: Target) -> bool:
+    """Whether two are the same queue manager, by whatever address."""
+    from ledgermq.wire.topics.identity import log_identity
+
+    if one.queue_manager != other.queue_manager:
+        return False
+    first, second = (
+        log_identity(each.bootstrap, each.topics.operations, each.timeout_seconds)
+        for each in (one, other)
+    )
+    return first == second
 
 
 def _row(target: Target, found: Definition, status: QueueStatus) -> dict[str, Any]:

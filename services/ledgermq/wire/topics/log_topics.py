@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,6 +41,7 @@ OPERATION_BYTES_MAX: Final = 8 * 1024 * 1024
 DERIVED_BYTES_MAX: Final = 10 * 1024 * 1024
 OUTCOMES_RETENTION_MS: Final = 7 * 24 * 3600 * 1000
 QUESTIONS_RETENTION_MS: Final = 10 * 60 * 1000
+KINDS: Final = ("registry", "operations", "outcomes", "questions", "checkpoints")
 
 _PREFIX = re.compile(rf"[A-Za-z0-9._-]{{1,{PREFIX_CHARACTERS_MAX}}}", re.ASCII)
 
@@ -80,6 +82,16 @@ class Topics:
     @property
     def checkpoints(self) -> str:
         return f"{self.prefix}.checkpoints"
+
+
+def is_log_topic(topic: str, beside: Collection[str]) -> bool:
+    """Whether a topic is one of some installation's, by the names of the topics beside it."""
+    prefix, _, kind = topic.rpartition(".")
+    if kind not in KINDS or not _PREFIX.fullmatch(prefix):
+        return False
+    its = Topics(prefix)
+    # Those that all may see whom Kafka lets use the installation.
+    return {its.registry, its.operations} <= {topic, *beside}
 
 
 def lane_partition(partition: int, lanes: int, lane: int) -> int:

@@ -1,0 +1,133 @@
+"""What bridges and relays refuse before they begin, and how they name what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledgermq.errors import LedgerMQError
+from ledgermq.wire.topics.log_topics import Topics, is_log_topic
+from relay.test_relay import bridge_out, relay_of, send
+
+
+def ended(ways, *arguments, queue_manager="QM1"):
+    """Exit code and output of a command that ends by itself."""
+    process = ways.runner(*arguments, queue_manager=queue_manager)
+    try:
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    return process.returncode, output
+
+
+@pytest.mark.parametrize(
+    ("topic", "is_one"),
+    [
+        *((f"mq.a.{kind}", True) for kind in ("registry", "operations", "outcomes", "checkpoints")),
+        ("mq.a.orders", False),
+        ("other.operations", False),
+        ("operations", False),
+        (".operations", False),
+    ],
+)
+def test_a_log_topic_is_known_by_those_beside_it(topic, is_one):
+    """An application may have a topic whose name ends as theirs do."""
+    beside = {"mq.a.registry", "mq.a.operations", "mq.a.outcomes", "other.operations", "registry"}
+    assert is_log_topic(topic, beside) == is_one
+
+
+@pytest.mark.kafka
+def test_a_bridge_neither_reads_nor_writes_a_log_topic(ways):
+    """A transaction on the ledger would stop its queue manager; a bridge from it feeds itself."""
+    queue, topics = ways.name(), Topics(ways.place.topics.prefix)
+    send(ways, queue, "a")
+    before = ways.ends(topics.operations)[1]
+    for arguments in (
+        ("--from", queue, "--to-topic", topics.operations),
+        ("--from-topic", topics.outcomes, "--to", queue),
+    ):
+        code, output = ended(ways, "bridge", *arguments, "--until-end")
+        assert code == 1
+        assert "is a log topic of LedgerMQ" in output
+    assert ways.ends(topics.operations)[1] == before
+    assert [one.body for one in ways.messages(queue)] == ["a"]
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("topic", ["nowhere", "no name"])
+def test_a_bridge_from_a_topic_that_is_not_there_ends(ways, topic):
+    """As one to such a topic does: nobody waits for a name that was mistyped."""
+    code, output = ended(ways, "bridge", "--from-topic", topic, "--to", ways.name())
+    assert code == 1
+    assert f"there is no topic {topic} of Kafka" in output
+
+
+@pytest.mark.kafka
+def test_a_relay_to_where_it_takes_from_is_refused(ways):
+    """Its messages would go round for ever, each time on the log; by any address of the broker."""
+    queue = ways.name("relay")
+    port = ways.bootstrap.rpartition(":")[2]
+    for goal in (f"queue:{queue}@QM1", f"queue:relay/{queue}@QM1"):
+        for address in ((), ("--to-bootstrap", f"localhost:{port}")):
+            asked = ("relay", "create", "--from", f"{queue}@QM1", "--to", goal, *address)
+            code, output = ended(ways, *asked)
+            assert code == 2
+            assert "in a circle without end" in output
+    code, output = ended(ways, "relay", "create", "--from", f"{queue}@QM1", "--to", f"{queue}@QM2")
+    assert code == 0, output
+
+
+@pytest.mark.kafka
+def test_a_relay_is_shown_before_its_queue_is_there(ways):
+    """The first message that is put to the queue makes it."""
+    queue = ways.name("relay")
+    made = ended(ways, "relay", "create", "--from", f"{queue}@QM1", "--to", f"{queue}@QM2")
+    assert made[0] == 0
+    code, output = ended(ways, "relay", "show", queue)
+    assert code == 0, output
+    assert "messages waiting\t0" in output
+
+
+@pytest.mark.kafka
+def test_a_record_that_the_queue_refuses_is_named_and_all_before_it_are_taken(ways):
+    """Of two that are too large the first one."""
+    topic, queue = ways.topic(), ways.name()
+    with ways.connect() as connection:
+        connection.admin.create_queue(queue, message_bytes_max=100)
+    large = (50, 70)
+    ways.produce(topic, *({"value": b"x" * (500 if n in large else 1)} for n in range(100)))
+    for _ in range(2):
+        with pytest.raises(LedgerMQError, match=f"record {topic}-0@50") as caught:
+            ways.bridge(topic, f"queue:{queue}").run()
+        assert caught.value.code == "message-too-large"
+        assert len(ways.messages(queue)) == 50
+
+
+@pytest.mark.kafka
+def test_a_message_that_the_other_side_refuses_is_named(ways):
+    """By its id: the queue manager only counts the messages of a transfer."""
+    queue = ways.name("relay")
+    with ways.connect("QM2") as other:
+        other.admin.create_queue(queue, message_bytes_max=100)
+    send(ways, queue, "a", "x" * 1000, "b")
+    large = ways.messages(queue)[1].message_id
+    with pytest.raises(LedgerMQError, match=f"message {large} of transfer 0: .*message-too-large"):
+        relay_of(ways, queue).run()
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"max.message.bytes": "2000"}, "its largest message is {}, of 5,0"),
+        ({"cleanup.policy": "compact"}, "takes no record without a key"),
+    ],
+    ids=["too-large", "without-key"],
+)
+def test_what_a_topic_does_not_take_is_told(ways, settings, told):
+    """Which message it may be, or what the topic asks of all of them."""
+    queue, topic = ways.name("out"), ways.topic(**settings)
+    send(ways, queue, "a", "x" * 5000, "b")
+    large = ways.messages(queue)[1].message_id
+    with pytest.raises(LedgerMQError, match=told.format(large)) as caught:
+        bridge_out(ways, queue, topic).run()
+    assert caught.value.code == "record-refused"
