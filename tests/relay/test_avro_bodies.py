@@ -13,6 +13,7 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from ledgermq.cli.main import main
+from ledgermq.errors import SchemaRegistryError
 from support.brokers.registry_gate import RegistryGate
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -93,12 +94,13 @@ def test_what_is_no_avro_goes_aside(ways, written, schema_registry):
     assert all("is no message" in one["reason"] for one in aside)
 
 
-def test_a_registry_that_is_away_is_waited_for(ways, written, schema_registry):
-    """Nothing goes aside meanwhile, and all goes on once it answers."""
+@pytest.mark.parametrize("status", [503, 429])
+def test_a_registry_that_is_away_is_waited_for(ways, written, schema_registry, status):
+    """Nothing goes aside meanwhile, and all goes on once it answers; it may be asked too often."""
     topic, queue = ways.topic(), ways.name()
     ways.produce(topic, {"value": written(FLAT, ORDER)})
     with RegistryGate(schema_registry.url) as gate:
-        gate.answer = (503, b"{}")
+        gate.answer = (status, b"{}")
         bad = ways.name("bad")
         more = {"body": "avro", "schema_registry": gate.url, "bad": f"queue:{bad}"}
         bridge = ways.bridge(topic, f"queue:{queue}", **more)
@@ -106,11 +108,28 @@ def test_a_registry_that_is_away_is_waited_for(ways, written, schema_registry):
         thread.start()
         thread.join(4)
         assert thread.is_alive()
-        assert any("HTTP status 503" in one for one in ways.told)
+        assert any(f"HTTP status {status}" in one for one in ways.told)
         gate.answer = None
         thread.join(60)
     assert [one.body for one in ways.messages(queue)] == [ORDER]
     assert (bridge.put, bridge.put_bad) == (1, 0)
+
+
+@pytest.mark.parametrize("answer", [b"<html>", b'{"error_code": 404, "message": "HTTP 404"}', b""])
+def test_an_address_without_a_registry_sets_no_record_aside(ways, written, schema_registry, answer):
+    """A server that has no such page says nothing of schemas: the bridge ends, and puts nothing."""
+    topic, queue, bad = ways.topic(), ways.name(), ways.name("bad")
+    ways.produce(topic, {"value": written(FLAT, ORDER)})
+    with RegistryGate(schema_registry.url) as gate:
+        gate.answer = (404, answer)
+        more = {"body": "avro", "schema_registry": gate.url, "bad": f"queue:{bad}"}
+        bridge = ways.bridge(topic, f"queue:{queue}", **more)
+        with pytest.raises(SchemaRegistryError, match="check the address"):
+            bridge.run()
+        assert (bridge.put, bridge.put_bad) == (0, 0)
+        gate.answer = None
+        ways.bridge(topic, f"queue:{queue}", **more).run()
+    assert [one.body for one in ways.messages(queue)] == [ORDER]
 
 
 def test_avro_needs_a_registry(capsys, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
 import pytest
 
@@ -136,3 +137,30 @@ def test_a_type_that_is_named_twice_does_not_hold_itself(read, used):
     item = _record("Item", id="int")
     schema = _record("Both", one=item, two=used)
     assert read(schema, b"\x02" + (b"\x04" if used == "Item" else b"\0"))["one"] == {"id": 1}
+
+
+DIGITS = (123456789).to_bytes(8, "big")
+MONEY = {"logicalType": "decimal", "precision": 4, "scale": 2}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "bytes", **MONEY}, b"\x10" + DIGITS),
+        ({"type": "fixed", "name": "sum", "size": 8, **MONEY}, DIGITS),
+    ],
+    ids=["bytes", "fixed"],
+)
+def test_a_decimal_with_more_digits_than_its_schema_names_is_not_rounded(read, schema, value):
+    """In a record of its own type, too, which fastavro's other reader reads."""
+    assert read(schema, value) == Decimal("1234567.89")
+    assert read(_record("a.Bill", sum=schema), value) == {"sum": Decimal("1234567.89")}
+    link = {"name": "next", "type": ["null", "a.Bill"]}
+    bill = {"type": "record", "name": "a.Bill", "fields": [{"name": "sum", "type": schema}, link]}
+    assert read(bill, value + b"\0") == {"sum": Decimal("1234567.89"), "next": None}
+
+
+def test_a_decimal_that_is_as_long_as_no_number_is_refused_at_once(read):
+    """What makes a number of it takes minutes for a megabyte."""
+    with pytest.raises(ValueError, match="a decimal has 1,000,000 bytes, more than 4,096"):
+        read({"type": "bytes", **MONEY}, b"\x80\x89\x7a" + b"\x7f" * 1_000_000)

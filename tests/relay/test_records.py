@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 
 from ledgermq.client.messages.message import raw_message
 from ledgermq.relay.records import (
+    BODIES,
     HEADERS,
     OFFSET,
     PARTITION,
@@ -88,3 +89,11 @@ def test_what_only_calls_itself_headers_of_a_record_is_one_property(told):
     Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}).produce(
         "nowhere", value, key, headers=headers
     )
+
+
+@pytest.mark.parametrize("value", [b"1e999", b'{"a": -1e999}', b"[1.5, 2E+400]"])
+def test_a_number_that_would_become_infinite_is_no_message(value):
+    """JSON has numbers that no float is; none passes as another one."""
+    with pytest.raises(ValueError, match="too large a number"):
+        BODIES["json"](value)
+    assert BODIES["json"](b'{"a": 1e300}') == {"a": 1e300}

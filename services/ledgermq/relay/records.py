@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -139,12 +140,21 @@ def _json_body(value: bytes | None) -> Body:
     """A flat object as a map, anything else as an object."""
     if value is None:
         return None
-    read = json.loads(value, object_pairs_hook=_object, parse_constant=no_constant)
+    read = json.loads(
+        value, object_pairs_hook=_object, parse_constant=no_constant, parse_float=_finite
+    )
     is_flat = isinstance(read, dict) and not any(
         isinstance(one, dict | list) or (type(one) is int and not -(2**63) <= one < 2**63)
         for one in read.values()
     )
     return read if is_flat and all(0 < len(name) < 256 for name in read) else ObjectBody(read)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:40]} is too large a number")
+    return number
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -43,8 +43,10 @@ ID_MAX: Final = 2**31 - 1
 TIMEOUT_SECONDS: Final = 10.0
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
-# What a registry that starts, or a proxy before one that is down, answers.
-UNAVAILABLE: Final = range(500, 600)
+# What a registry says in the body of such an answer; anybody's server may have no such page.
+NOT_FOUND_CODES: Final = range(40400, 40500)
+# What a registry that starts or is asked too often, or a proxy before one that is down, answers.
+UNAVAILABLE: Final = (408, 429, *range(500, 600))
 FORBIDDEN: Final = (401, 403)
 
 _FRAMINGS: Final[dict[str, ConfluentFraming]] = {}
@@ -162,12 +164,20 @@ class SchemaRegistry:
             return None
 
     def text_of(self, number: int) -> str | None:
-        """The schema that an id stands for, anybody's; None: of none."""
-        what = f"of id {number}"
-        text: str | None = self._told(
-            what, lambda client: client.get_schema(number).schema_str, None
-        )
-        return text
+        """The schema that an id stands for, anybody's; None: of none.
+
+        None takes a registry's word: records aside for want of a schema do not come back.
+        """
+        if number > ID_MAX:
+            return None
+        with self._asking(f"of id {number}") as client:
+            try:
+                text: str | None = client.get_schema(number).schema_str
+            except self._error as error:
+                if error.error_code not in NOT_FOUND_CODES:
+                    raise
+                return None
+            return text
 
     def _lookup(self, form: KnownSchema) -> int | None:
         name, schema = form.full_name, _schema(form)
