@@ -15,8 +15,9 @@ import decimal
 from collections.abc import Callable
 from typing import Any, BinaryIO, Final
 
-from fastavro import _read_py, parse_schema, read, schemaless_reader
+from fastavro import _read_py, parse_schema, schemaless_reader
 from fastavro.io.binary_decoder import BinaryDecoder
+from fastavro.read import LOGICAL_READERS
 
 from ledgermq.wire.framing.indexes import counted_from_the_front
 
@@ -37,8 +38,7 @@ def _read_decimal(data: bytes, schema: Any, *_: object) -> decimal.Decimal:
     return unscaled.scaleb(-schema.get("scale", 0), EXACT)
 
 
-for _readers in (read.LOGICAL_READERS, _read_py.LOGICAL_READERS):
-    _readers |= {f"{kind}-{WHOLE_DECIMAL}": _read_decimal for kind in ("bytes", "fixed")}
+LOGICAL_READERS.update({f"{kind}-{WHOLE_DECIMAL}": _read_decimal for kind in ("bytes", "fixed")})
 
 
 def reader_of(schema: Any) -> Callable[[BinaryIO], Any]:
