@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ledgermq.errors import LedgerMQError, PutsDisabledError, QuotaExceededError
+from ledgermq.errors import (
+    InvalidClientIDError,
+    LedgerMQError,
+    PutsDisabledError,
+    QuotaExceededError,
+)
 from ledgermq.relay.running import SourceMovedError, keep_going
 
 FULL = QuotaExceededError("full", position=7, code="quota-exceeded")
@@ -52,6 +57,13 @@ def test_what_a_target_refuses_is_put_ever_less_often():
 def test_a_target_that_takes_some_is_asked_soon():
     """A slow consumer makes room again and again; each time as much goes on as has room."""
     assert pauses((0, FULL), (0, FULL), (500, FULL), (500, FULL), (0, FULL)) == [1, 2, 1, 1, 1]
+
+
+def test_one_that_stands_by_asks_ever_less_often_and_soon_enough():
+    """Each try is an Open on the log; one that works may work for years."""
+    in_use = InvalidClientIDError("in use", position=7)
+    assert pauses(*[(0, in_use)] * 6) == [1, 2, 4, 8, 10, 10]
+    assert pauses(*[(0, FULL)] * 6, (0, in_use))[-1] == 10
 
 
 def test_whatever_else_passes_is_tried_each_second():

@@ -8,6 +8,7 @@ from typing import Final
 
 from ledgermq.errors import (
     ConnectionClosedError,
+    InvalidClientIDError,
     LedgerMQError,
     OutcomeUnknownError,
     PutsDisabledError,
@@ -18,8 +19,11 @@ REFUSED: Final = (PutsDisabledError, QuotaExceededError)
 # Beside what is retryable: after these it begins anew, too, as nothing is put twice.
 PASSING: Final = (ConnectionClosedError, OutcomeUnknownError, *REFUSED)
 PAUSE_SECONDS: Final = 1.0
-# What a full or closed target refuses stands on its log each time.
+# What is refused stands on the log each time.
 REFUSED_PAUSE_SECONDS_MAX: Final = 30.0
+# Less, as it is to take over within half a minute from one that was killed.
+STANDBY_PAUSE_SECONDS_MAX: Final = 10.0
+STANDS_BY: Final = "stands by: this relay or bridge runs elsewhere, and goes on here when that ends"
 Tell = Callable[[str], None]
 
 
@@ -35,7 +39,8 @@ def keep_going(
 ) -> None:
     """Runs until it ends by itself, or is to stop; what does not pass is raised.
 
-    `done` says how many messages went on: while a target refuses and none does, pauses grow.
+    `done` says how many messages went on: while a target refuses and none does, pauses grow, and
+    so they do while another run has the client id.
     """
     told = ""
     pause_seconds = PAUSE_SECONDS
@@ -46,14 +51,18 @@ def keep_going(
         except LedgerMQError as error:
             if not (isinstance(error, PASSING) or error.retryable):
                 raise
+            stands_by = isinstance(error, InvalidClientIDError)
+            text = STANDS_BY if stands_by else f"waits and begins anew: {error}"
             # Each refusal has another place on the log.
-            what = str(error).replace(f"@{error.position}", "")
+            what = text.replace(f"@{error.position}", "")
             if what != told:
                 told = what
-                tell(f"waits and begins anew: {error}")
-            if isinstance(error, REFUSED) and done() == before:
+                tell(text)
+            if stands_by or (isinstance(error, REFUSED) and done() == before):
+                most = STANDBY_PAUSE_SECONDS_MAX if stands_by else REFUSED_PAUSE_SECONDS_MAX
+                pause_seconds = min(pause_seconds, most)
                 stopping.wait(pause_seconds)
-                pause_seconds = min(2 * pause_seconds, REFUSED_PAUSE_SECONDS_MAX)
+                pause_seconds = min(2 * pause_seconds, most)
             else:
                 pause_seconds = PAUSE_SECONDS
                 stopping.wait(pause_seconds)
