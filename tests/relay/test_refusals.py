@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
+
 import pytest
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.relay.transfers import MessageNotRelayedError
 from ledgermq.wire.topics.log_topics import Topics, is_log_topic
 from relay.test_relay import bridge_out, relay_of, send
+from support.checkout import SERVICES
+
+HOLDING = """
+import sys, time, ledgermq
+from ledgermq.relay.transfers import moving_session
+address, prefix, queue = sys.argv[1:]
+connection = ledgermq.connect(address, topic_prefix=prefix, suspect_timeout_seconds=1)
+consumer = moving_session(connection, ledgermq.AckMode.CLIENT).consumer(queue)
+print(consumer.receive(30).body, flush=True)
+time.sleep(60)
+"""
 
 
 def ended(ways, *arguments, queue_manager="QM1"):
@@ -131,3 +148,72 @@ def test_what_a_topic_does_not_take_is_told(ways, settings, told):
     with pytest.raises(LedgerMQError, match=told.format(large)) as caught:
         bridge_out(ways, queue, topic).run()
     assert caught.value.code == "record-refused"
+
+
+@pytest.fixture
+def limited(ways):
+    """The first queue manager gives up what came back once."""
+    with ways.connect() as connection:
+        connection.admin.alter_queue_manager(redelivery_limit=0)
+        yield connection
+        connection.admin.alter_queue_manager(redelivery_limit=-1)
+
+
+@pytest.mark.kafka
+def test_transfers_are_not_given_up_however_often_they_are_refused(ways, limited):
+    """A redelivery limit is for applications that fail; what is dropped here would be lost."""
+    queue = ways.name("relay")
+    relay = relay_of(ways, queue)
+    with ways.connect("QM2") as other:
+        other.admin.create_queue(queue, message_bytes_max=100)
+        send(ways, queue, "a", "x" * 1000, "b")
+        for _ in range(3):
+            with pytest.raises(LedgerMQError, match="message-too-large"):
+                relay.run()
+        other.admin.alter_queue(queue, message_bytes_max=0)
+    relay.run()
+    assert [len(one.body) for one in ways.messages(queue, "QM2")] == [1, 1000, 1]
+
+
+@pytest.mark.kafka
+def test_a_bridge_gives_up_no_transfer_that_kafka_refuses(ways, limited):
+    """As a relay does not."""
+    queue, topic = ways.name("out"), ways.topic(**{"max.message.bytes": "2000"})
+    send(ways, queue, "a", "x" * 5000)
+    for _ in range(3):
+        with pytest.raises(LedgerMQError, match="too large"):
+            bridge_out(ways, queue, topic).run()
+    assert limited.admin.queue_status(f"bridge/{queue}/{topic}").message_count == 1
+
+
+@pytest.mark.kafka
+def test_what_came_with_a_message_that_no_relay_can_carry_stays(ways, limited):
+    """Each run gets them all and puts them back; none is given up."""
+    queue = ways.name("relay")
+    relay = relay_of(ways, queue)
+    send(ways, queue, "a", b"x" * 8_384_000, "b")
+    for _ in range(3):
+        with pytest.raises(MessageNotRelayedError):
+            relay.run()
+    assert limited.admin.queue_status(queue).message_count == 3
+
+
+@pytest.mark.kafka
+def test_what_a_relay_holds_that_is_killed_is_not_given_up(ways, limited):
+    """A kill says nothing of the message, however long it was held."""
+    queue = ways.name()
+    limited.admin.create_queue(queue)
+    send(ways, queue, "a")
+    address = f"kafka://{ways.bootstrap}/QM1"
+    command = [sys.executable, "-c", HOLDING, address, ways.place.topics.prefix, f"queue:{queue}"]
+    for _ in range(2):
+        with subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(SERVICES)},
+        ) as holder:
+            assert holder.stdout.readline() == "a\n"
+            time.sleep(2.5)
+            holder.kill()
+    assert limited.admin.queue_status(queue).message_count == 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.relay.running import SourceMovedError
-from ledgermq.relay.transfers import decode_transfer
+from ledgermq.relay.transfers import decode_transfer, moving_session
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
@@ -32,7 +32,7 @@ class Forwarder:
         self._connection = connection
         self._transfers = transfers
         self._goal = goal
-        self._session = connection.session(ack=AckMode.CLIENT)
+        self._session = moving_session(connection, AckMode.CLIENT)
         self._consumer = self._session.consumer("queue:" + transfers)
 
     def forward(self, wait_seconds: float) -> int:

@@ -11,7 +11,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.messages.message import Message, raw_message
+from ledgermq.client.session import Session
 from ledgermq.errors import LedgerMQError, MessageFormatError
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.limits import CONTENT_BYTES_MAX
@@ -92,11 +94,22 @@ def put_message(raw: DeliveredMessage) -> PutMessage:
     return message
 
 
+def moving_session(connection: Connection, mode: AckMode) -> Session:
+    """A session from which what comes back counts against no redelivery limit.
+
+    It comes back each time that the other side is away, or this process is killed: that says
+    nothing of the message, and a limit would drop it in the end.
+    """
+    work = connection.open_work(mode, transacted=False, redelivery_delay_ms=None)
+    work.engine.protocol.has_application = False
+    return Session(work)
+
+
 class Gatherer:
     """Moves what comes to a queue into transfers on another, in units of work."""
 
     def __init__(self, connection: Connection, queue: str, transfers: str) -> None:
-        self._session = connection.session(transacted=True)
+        self._session = moving_session(connection, AckMode.TRANSACTED)
         self._origin = "queue:" + queue
         self._consumer = self._session.consumer(self._origin)
         self._producer = self._session.producer("queue:" + transfers)

@@ -21,7 +21,7 @@ from ledgermq.errors import (
     LedgerMQError,
     UnexpectedReplyError,
 )
-from ledgermq.protocol.operations import Acknowledge, Alive, Close, Recover, Rollback
+from ledgermq.protocol.operations import Acknowledge, Alive, Close, DeliveryRange, Recover, Rollback
 from ledgermq.protocol.outcomes import Refused
 from ledgermq.protocol.reasons import Reason
 
@@ -104,7 +104,7 @@ class Settling:
             going_back = protocol.withdrawals or any(
                 one.operation is Close for one in protocol.pending.values()
             )
-            if engine.ended or protocol.crowded or going_back:
+            if engine.ended or protocol.crowded or going_back or not protocol.has_application:
                 return
             held = (self.handed, self.unwritten, self.ripe)
             for delivery in protocol.handed_over.due(now, held, protocol.handed_through):
@@ -174,6 +174,9 @@ class Settling:
                 self._write_ripe_locked()
             self.ripe.add_all(self.unwritten.take_all())
             return bool(self.ripe)
+
+    def _seen(self) -> list[DeliveryRange]:
+        return self.handed.as_seen() if self._engine.protocol.has_application else []
 
     def _take_back_early_locked(self, pending: Pending) -> None:
         """Others are to be settled before: it is written again with what follows."""
@@ -299,7 +302,7 @@ class Settling:
         yield from engine.room(timeout)
         if self.automatic:
             yield from self._take_back_early(timeout)
-        pending = engine.write_locked(self._withdraw, seen=self.handed.as_seen())
+        pending = engine.write_locked(self._withdraw, seen=self._seen())
         pending.applied = partial(self._went_back_locked, begin_anew)
         yield from engine.reply(pending, timeout)
 
@@ -327,7 +330,7 @@ class Settling:
             yield from self._close(timeout)
 
     def _close(self, timeout: float | None) -> Steps[None]:
-        pending = self._engine.write_locked(Close, seen=self.handed.as_seen())
+        pending = self._engine.write_locked(Close, seen=self._seen())
         yield from self._engine.reply(pending, timeout)
 
 

@@ -21,6 +21,9 @@ class Unseen:
 
     def report_doubt(self, buffer: ConsumerBuffer) -> Steps[None]:
         """Says which message in doubt the application gets next, and waits until that is known."""
+        if not self._engine.protocol.has_application:
+            buffer.resolve(buffer.doubt)
+            return
         yield from self._engine.room()
         doubt = buffer.doubt
         self._engine.protocol.handed_over.report(buffer.number, doubt)

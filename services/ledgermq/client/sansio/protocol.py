@@ -98,6 +98,8 @@ class SessionProtocol:
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
+        # Not of a relay: no application sees what it moves, whatever becomes of the relay.
+        self.has_application = True
         self.pending: dict[int, Pending] = {}
         self.pending_bytes = 0
         self.next_number = 1
@@ -126,6 +128,8 @@ class SessionProtocol:
     @property
     def handed_through(self) -> int:
         """Up to which delivery everything was handed to the application, or went back (H20)."""
+        if not self.has_application:
+            return 0
         lowest = self.delivery_highest + 1
         for buffer in self.consumers.values():
             lowest = min(lowest, buffer.lowest or lowest)
