@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from ledgermq.cli.main import main
 from ledgermq.errors import LedgerMQError
 from ledgermq.relay.transfers import MessageNotRelayedError
 from ledgermq.wire.topics.log_topics import Topics, is_log_topic
@@ -91,6 +92,13 @@ def test_a_relay_to_where_it_takes_from_is_refused(ways):
             assert "in a circle without end" in output
     code, output = ended(ways, "relay", "create", "--from", f"{queue}@QM1", "--to", f"{queue}@QM2")
     assert code == 0, output
+
+
+@pytest.mark.parametrize("place", [("x@", "y@QM2"), ("x@QM1", "y@"), ("x@QM1", "y")])
+def test_a_relay_whose_queue_manager_has_no_name_is_wrong_use(place, capsys):
+    """It is said before anything is tried."""
+    assert main(["relay", "create", "--from", place[0], "--to", place[1]]) == 2
+    assert "names " in capsys.readouterr().err
 
 
 @pytest.mark.kafka

@@ -7,6 +7,7 @@ import pytest
 from ledgermq.errors import (
     InvalidClientIDError,
     LedgerMQError,
+    OutcomeUnknownError,
     PutsDisabledError,
     QuotaExceededError,
 )
@@ -30,7 +31,7 @@ class Pauses:
         self.seconds.append(seconds)
 
 
-def pauses(*attempts):
+def pauses(*attempts, tell=lambda _: None):
     """What is paused after attempts, each of which puts some messages and ends as it says."""
     left = list(attempts)
     done = 0
@@ -43,7 +44,7 @@ def pauses(*attempts):
             raise error
 
     waiting = Pauses()
-    keep_going(run, lambda: done, waiting, lambda _: None)
+    keep_going(run, lambda: done, waiting, tell)
     return waiting.seconds
 
 
@@ -76,3 +77,11 @@ def test_what_does_not_pass_is_raised():
     """And nothing is tried again."""
     with pytest.raises(LedgerMQError, match="for good"):
         pauses((0, FULL), (0, LedgerMQError("for good")), (0, FULL))
+
+
+def test_what_is_waited_for_is_told_once_wherever_it_is_refused():
+    """A unit of work that was rolled back has its refusal in its text, not as its own position."""
+    told = []
+    texts = [f"rolled back, because refused by QM1@{position}: full" for position in (7, 29, 51)]
+    pauses(*((0, OutcomeUnknownError(text)) for text in texts), tell=told.append)
+    assert told == [f"waits and begins anew: {texts[0]}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -54,7 +55,7 @@ def keep_going(
             stands_by = isinstance(error, InvalidClientIDError)
             text = STANDS_BY if stands_by else f"waits and begins anew: {error}"
             # Each refusal has another place on the log.
-            what = text.replace(f"@{error.position}", "")
+            what = re.sub(r"@\d+", "", text)
             if what != told:
                 told = what
                 tell(text)

@@ -82,10 +82,12 @@ def create(
 
     place, at, queue_manager = from_.partition("@")
     queue = queue_from(place, why="relay a durable subscription's messages by a queue")
+    if at and not queue_manager:
+        raise click.UsageError(f"--from {from_} names no queue manager behind the @")
     if at:
         target = replace(target, queue_manager=queue_manager)
-    goal, at, goal_manager = to.partition("@")
-    if not at:
+    goal, _, goal_manager = to.partition("@")
+    if not goal_manager:
         raise click.UsageError("--to names the other queue manager too, as in queue:orders@QM2")
     found = Definition(
         name=name or queue,
