@@ -41,6 +41,20 @@ def test_a_worker_without_a_name_is_called_by_host_and_process():
         ({"LEDGERMQ_LANES": "0"}, "lanes is 0, must be above 0"),
         ({"LEDGERMQ_HEARTBEAT_SECONDS": "5"}, "must be at most a third"),
         ({"LEDGERMQ_BOOTSTRAP": ""}, "bootstrap is empty"),
+        ({"LEDGERMQ_LOG_LEVEL": "loud"}, "log_level is 'loud', must be DEBUG, INFO"),
+        ({"LEDGERMQ_LOG_LEVEL": ""}, "log_level is '', must be DEBUG, INFO"),
+        ({"LEDGERMQ_WEB_PORT": "65536"}, "web_port is 65536, must be at most 65535"),
+        ({"LEDGERMQ_WEB_PORT": "-2"}, "web_port is -2, must not be below -1"),
+        ({"LEDGERMQ_WEB_HOST": ""}, "web_host is empty"),
+        ({"LEDGERMQ_QUEUE_MANAGERS": " , "}, "queue_managers is empty"),
+        ({"LEDGERMQ_METRICS_PER_DESTINATION": "-1"}, "must not be below 0"),
+        ({"LEDGERMQ_CHECKPOINT_SECONDS": "nan"}, "is nan, must be a finite number"),
+        ({"LEDGERMQ_SESSION_TIMEOUT_SECONDS": "inf"}, "is inf, must be a finite number"),
+        ({"LEDGERMQ_SESSION_TIMEOUT_SECONDS": "1e9"}, "must be at most 1000000"),
+        ({"LEDGERMQ_REQUEST_TIMEOUT_SECONDS": "1e12"}, "must be at most 3600"),
+        ({"LEDGERMQ_PARTITIONS": "9" * 20}, "must be at most 10000"),
+        ({"LEDGERMQ_LANES": "2000000000"}, "must be at most 10000"),
+        ({"LEDGERMQ_CHUNK_BYTES": "99999999999"}, "must be at most 8388608"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_by_name(environment, said):
@@ -48,6 +62,14 @@ def test_settings_that_cannot_work_are_refused_by_name(environment, said):
     given = {key: one for key, one in GIVEN.items() if key != "bootstrap"}
     with pytest.raises(SettingsError, match=said):
         WorkerSettings.from_environment({"LEDGERMQ_BOOTSTRAP": "b:1"} | environment, **given)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("web_port", -1), ("metrics_per_destination", 0), ("log_level", "debug")]
+)
+def test_the_smallest_values_are_taken(setting, value):
+    """No web server, no destination with metrics of its own, and a level in small letters."""
+    assert getattr(WorkerSettings(**GIVEN, **{setting: value}), setting) == value
 
 
 def test_a_missing_address_is_a_usage_error(capsys, monkeypatch):

@@ -21,6 +21,7 @@ from ledgermq.processor.faust_shell.sharing import Sharing
 from ledgermq.processor.faust_shell.transport import LogTransport
 from ledgermq.processor.worker.membership import workers_group
 from ledgermq.processor.worker.settings import WorkerSettings
+from ledgermq.processor.worker.web_address import in_address
 from ledgermq.wire.topics.log_topics import Topics
 
 
@@ -98,7 +99,7 @@ def make_application(
         stream_wait_empty=False,
         web_enabled=web_port is not None,
         web_bind=settings.web_host,
-        web_host=settings.web_host,
+        web_host=in_address(settings.web_host),
         web_port=web_port or 6066,
         web_in_thread=False,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import os
 import socket
 from collections.abc import Mapping
@@ -10,9 +12,21 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
 
 LOG_FORMATS: Final = ("text", "json")
-MAY_BE_ZERO: Final = ("web_port", "metrics_per_destination")
+# Numbers that need not be above 0.
+LOWEST: Final = {"web_port": -1, "metrics_per_destination": 0}
+# The largest that Kafka and its clients take, where they have a limit: it creates so many
+# partitions at a time, and counts milliseconds in 32 bits.
+HIGHEST: Final[dict[str, float]] = {
+    "partitions": 10_000,
+    "lanes": 10_000,
+    "session_timeout_seconds": 1_000_000,
+    "chunk_bytes": OPERATION_BYTES_MAX,
+    "web_port": 65_535,
+    "request_timeout_seconds": 3_600,
+}
 
 
 class SettingsError(LedgerMQError, ValueError):
@@ -56,7 +70,7 @@ class WorkerSettings:
         log_level: Level of the log, by Python's names.
         log_format: How the log is written: text for people, json for programs.
         metrics_per_destination: How many destinations of a queue manager have metrics of their own;
-            the others are summed. 0: all are.
+            the others are summed. 0: none has.
     """
 
     bootstrap: str
@@ -91,13 +105,14 @@ class WorkerSettings:
     def __post_init__(self) -> None:
         if not self.bootstrap:
             raise SettingsError("bootstrap is empty; give the address of Kafka as HOST:PORT")
-        for name in (one.name for one in fields(self) if one.name not in MAY_BE_ZERO):
-            value = getattr(self, name)
-            if isinstance(value, int | float) and value <= 0:
-                raise SettingsError(f"{name} is {value}, must be above 0")
-        if self.metrics_per_destination < 0:
+        for name in (one.name for one in fields(self)):
+            _check_number(name, getattr(self, name))
+        for name in ("queue_managers", "web_host"):
+            if not getattr(self, name):
+                raise SettingsError(f"{name} is empty; name at least one, or leave it unset")
+        if self.log_level.upper() not in logging.getLevelNamesMapping():
             raise SettingsError(
-                f"metrics_per_destination is {self.metrics_per_destination}, must not be below 0"
+                f"log_level is {self.log_level!r}, must be DEBUG, INFO, WARNING or ERROR"
             )
         if self.log_format not in LOG_FORMATS:
             raise SettingsError(f"log_format is {self.log_format!r}, must be text or json")
@@ -132,6 +147,22 @@ class WorkerSettings:
             if name not in values:
                 raise SettingsError(f"{name} is not set; give it or LEDGERMQ_{name.upper()}")
         return cls(**values)
+
+
+def _check_number(name: str, value: Any) -> None:
+    """Raises SettingsError for a number that a setting cannot be."""
+    if not isinstance(value, int | float):
+        return
+    if not math.isfinite(value):
+        raise SettingsError(f"{name} is {value}, must be a finite number")
+    lowest = LOWEST.get(name)
+    if lowest is None and value <= 0:
+        raise SettingsError(f"{name} is {value}, must be above 0")
+    if lowest is not None and value < lowest:
+        raise SettingsError(f"{name} is {value}, must not be below {lowest}")
+    highest = HIGHEST.get(name, math.inf)
+    if value > highest:
+        raise SettingsError(f"{name} is {value}, must be at most {highest}")
 
 
 def _parse(name: str, kind: str, text: str) -> Any:

@@ -10,7 +10,6 @@ import gc
 import logging
 import os
 import signal
-import socket
 import threading
 from collections.abc import Coroutine
 from dataclasses import replace
@@ -53,6 +52,7 @@ from ledgermq.processor.worker.membership import (
 from ledgermq.processor.worker.readiness import wait_for_another_worker
 from ledgermq.processor.worker.schema_ids import wait_for_framing
 from ledgermq.processor.worker.settings import WorkerSettings
+from ledgermq.processor.worker.web_address import WebAddressError, in_address, usable_port
 from ledgermq.wire.framing.confluent import ConfluentFraming
 from ledgermq.wire.kafka.access import missing_right
 from ledgermq.wire.topics.log_topics import TopicError, Topics, ensure_topics
@@ -76,12 +76,6 @@ class NameTakenError(LedgerMQError):
             f"another worker is called {name} too; start this one with a name of its own (--name), "
             "or without any"
         )
-
-
-class WebAddressError(LedgerMQError):
-    """Nothing can listen on the address of metrics and health."""
-
-    code = "web-address-unusable"
 
 
 EXIT_STOPPED = 0
@@ -187,7 +181,11 @@ class Worker:
         self._ended = loop.create_future()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end, EXIT_STOPPED)
-        self.web_port = _web_port(settings)
+        try:
+            self.web_port = usable_port(settings.web_host, settings.web_port)
+        except WebAddressError as error:
+            log.critical("%s", error)
+            return EXIT_FAULT
         framing = await self._wait_for_framing()
         if self._ended.done():
             return self._ended.result()
@@ -220,7 +218,9 @@ class Worker:
             "worker %s on %s started%s",
             settings.worker_name,
             settings.bootstrap,
-            f"; metrics on http://{settings.web_host}:{self.web_port}" if self.web_port else "",
+            f"; metrics on http://{in_address(settings.web_host)}:{self.web_port}"
+            if self.web_port
+            else "",
         )
         code = await self._ended
         if code == EXIT_STOPPED:
@@ -526,11 +526,7 @@ def _explained(
         named = ", ".join(sorted(names)) if isinstance(names, set | list | tuple) else str(names)
         return missing_right("topic", named, "Read")
     if isinstance(error, OSError) and error.errno in NO_ADDRESS:
-        return WebAddressError(
-            "the address of metrics and health cannot be listened on "
-            f"({os.strerror(error.errno or 0)}): give another --web-port or LEDGERMQ_WEB_HOST; "
-            "port 0 is any free one, -1 none"
-        )
+        return WebAddressError(error)
     return error
 
 
@@ -552,14 +548,3 @@ async def _in_time(work: Any, seconds: float) -> None:
         task.cancel()
     elif task.cancelled() or task.exception() is not None:
         log.debug("while stopping: %r", task)
-
-
-def _web_port(settings: WorkerSettings) -> int | None:
-    if settings.web_port < 0:
-        return None
-    if settings.web_port:
-        return settings.web_port
-    with socket.socket() as probe:
-        probe.bind((settings.web_host, 0))
-        port: int = probe.getsockname()[1]
-        return port
