@@ -238,8 +238,8 @@ def test_doctor_finds_a_running_installation_healthy(cli, broker):
     checks = {one["check"]: one for one in answer.document["checks"]}
     assert answer.code == exits.OK, checks
     assert list(checks) == [
-        *("Java", "broker", "topics", "durability", "clock", "queue manager", "worker"),
-        *("log time", "queues", "expiry"),
+        *("Java", "broker", "topics", "durability", "clock", "queue manager"),
+        *("checkpoints", "worker", "log time", "queues", "expiry"),
     ]
     assert "flushed" in checks["durability"]["found"]
     assert "QM1@" in checks["worker"]["found"]

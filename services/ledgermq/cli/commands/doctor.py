@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -23,6 +23,11 @@ from ledgermq.cli.printing.findings import (
 from ledgermq.cli.printing.output import Output, count_of
 from ledgermq.errors import LedgerMQError
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ledgermq.processor.checkpoints.restoring import FoundCheckpoint
+
 # A TimeAgreed counts if its writer's clock is within 10 s of the append time (PROTOCOL.md §6).
 SKEW_SECONDS_MAX: Final = 10.0
 SKEW_SECONDS_NOTABLE: Final = 1.0
@@ -32,6 +37,7 @@ AHEAD_MAX: Final = timedelta(seconds=60)
 # What has been there for longer without being delivered is told, with so many queues by name.
 IDLE_NOTABLE: Final = timedelta(minutes=10)
 IDLE_SHOWN_MAX: Final = 5
+BROKEN_SHOWN_MAX: Final = 3
 
 
 # Verdict of a check, and what it found or what to do about it.
@@ -41,7 +47,7 @@ Result = tuple[str, str]
 @click.command(cls=OnceCommand)
 @target_options
 def doctor(target: Target, output: Output) -> int:
-    """Check Java, broker, topics, durability, clocks, the worker, log time, queues and expiry.
+    """Check Java, broker, topics, durability, clocks, checkpoints, the worker, queues and expiry.
 
     The exit code is 4 if a check failed.
     """
@@ -231,6 +237,52 @@ def _queue_manager(target: Target) -> Result:
     return BAD, found
 
 
+def _checkpoints(target: Target) -> Result:
+    from ledgermq.processor.checkpoints.restoring import find_checkpoints
+    from ledgermq.wire.topics.reading import partition_reader
+
+    claim = target.claim()
+    where = (target.bootstrap, target.topics, claim)
+    found = find_checkpoints(*where, timeout_seconds=target.timeout_seconds, loads=False)
+    if any(one.problem for one in found):
+        # A worker may have taken one away, and Kafka its records, while they were read.
+        found = find_checkpoints(*where, timeout_seconds=target.timeout_seconds, loads=False)
+    with partition_reader(target.bootstrap, target.timeout_seconds) as reader:
+        begins, _ = reader.ends(target.topics.operations, claim.partition)
+    return checkpoints(found, begins, target.named)
+
+
+def checkpoints(
+    found: Sequence[FoundCheckpoint], begins: int, named: Callable[[int], str]
+) -> Result:
+    """Whether and from where the next worker can start; the log `begins` at a position (H13, H14).
+
+    A worker takes the newest checkpoint that is whole, and refuses one that is whole and of another
+    log.
+    """
+    usable = max((one.position for one in found if not one.problem), default=-1)
+    broken = [one for one in reversed(found) if one.problem]
+    starts = f"from that at {named(usable)}" if usable >= 0 else "from the log's beginning"
+    shown = broken[:BROKEN_SHOWN_MAX]
+    told = "; ".join(f"that at {named(one.position)} cannot be used: {one.problem}" for one in shown)
+    told += f"; {len(broken) - len(shown)} more as well" if len(broken) > len(shown) else ""
+    if any(one.foreign and one.position > usable for one in broken):
+        return BAD, f"{told}. No worker starts on one of another log: `ledgermq restore` mends that"
+    if usable < 0 and begins > 0:
+        return BAD, (
+            f"{told or 'there is none'}; and the log begins at {named(begins)}, so no worker can "
+            "start: restore the log or the checkpoints from a backup"
+        )
+    if broken:
+        return WARNING, (
+            f"{told}. The next worker starts {starts}; to have a whole one, stop all workers and "
+            "call `ledgermq restore`"
+        )
+    if not found:
+        return GOOD, f"there is none yet: the next worker starts {starts}"
+    return GOOD, f"{count_of(len(found), 'checkpoint')}, all whole; the newest is at {named(usable)}"
+
+
 def _worker(target: Target) -> Result:
     from ledgermq.wire.topics.reading import partition_reader
     from ledgermq.wire.topics.registry import find_queue_manager
@@ -331,6 +383,7 @@ _CHECKS: Final[dict[str, Callable[[Target], Result]]] = {
     "durability": _durability,
     "clock": _clock,
     "queue manager": _queue_manager,
+    "checkpoints": _checkpoints,
     "worker": _worker,
     "log time": _log_time,
     "queues": _queues,

@@ -60,12 +60,16 @@ class RestoreFailedError(LedgerMQError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundCheckpoint:
-    """A checkpoint on the topic; `problem` is why no worker can start from it, or empty."""
+    """A checkpoint on the topic; `problem` is why no worker can start from it, or empty.
+
+    `foreign`: It is whole and of another log: workers refuse to start on it (H14).
+    """
 
     position: int
     digest: str
     chain: bytes
     problem: str
+    foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,37 +107,51 @@ class Written:
 
 
 def find_checkpoints(
-    bootstrap: str, topics: Topics, claim: Claim, *, timeout_seconds: float = 30.0
+    bootstrap: str,
+    topics: Topics,
+    claim: Claim,
+    *,
+    timeout_seconds: float = 30.0,
+    loads: bool = True,
 ) -> list[FoundCheckpoint]:
-    """What stands on the topic, lowest position first; LogUnreadableError: Kafka did not answer."""
+    """What stands on the topic, lowest position first; LogUnreadableError: Kafka did not answer.
+
+    `loads`: Each that is whole is made a state of too, which takes long for a large one.
+    """
     with partition_reader(bootstrap, timeout_seconds) as reader:
         here = log_of(reader, bootstrap, topics, claim, timeout_seconds)
-        _, end = reader.ends(topics.operations, claim.partition)
+        # The end after the checkpoints: what is written meanwhile is not above it.
         records = read_stored_records(reader, topics, claim)
+        _, end = reader.ends(topics.operations, claim.partition)
         known = {one["position"]: one for one in readable_manifests(records, claim)}
         found = []
         for position in sorted(records.manifests):
             manifest = known.get(position)
-            if manifest is None:
-                problem = "its manifest cannot be read"
-            elif position >= end:
-                problem = f"it lies above the end of the log, whose last record is {end - 1}"
-            else:
-                problem = (
-                    damage(manifest, records)
-                    or here.difference(manifest)
-                    or here.lost_outcomes(manifest)
-                    or ("" if restored(manifest, records, here.identity) else NO_STATE)
-                )
+            difference = ""
+            problem = "its manifest cannot be read"
+            if manifest is not None:
+                problem = damage(manifest, records) or ""
+                if not problem:
+                    difference = problem = _difference(here, manifest, end)
+                problem = problem or here.lost_outcomes(manifest) or ""
+                if loads and not problem and not restored(manifest, records, here.identity):
+                    problem = NO_STATE
             found.append(
                 FoundCheckpoint(
                     position=position,
                     digest=manifest["digest"] if manifest else "",
                     chain=manifest["chain"] if manifest else b"",
                     problem=problem,
+                    foreign=bool(difference),
                 )
             )
         return found
+
+
+def _difference(here: LogHere, manifest: dict[str, Any], end: int) -> str:
+    if manifest["position"] >= end:
+        return f"it lies above the end of the log, whose last record is {end - 1}"
+    return here.difference(manifest)
 
 
 def judge(
