@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import difflib
 import errno
+import io
 import logging
 import os
+import select
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Final
+from typing import Any, Final
 
 import click
 
-from ledgermq.cli.printing.exits import INTERRUPTED, OK, USAGE, exit_code_of
+from ledgermq.cli.printing.exits import INTERRUPTED, OK, REFUSED, USAGE, exit_code_of
 from ledgermq.cli.printing.output import Output
 from ledgermq.errors import LedgerMQError
 
@@ -72,8 +74,11 @@ _CHECKOUT: Final = {
     "ledgermq_benchmarks": ("bench", "benchmarks"),
     "ledgermq_demo": ("demo", "examples/demo"),
 }
+# Commands whose exit code is what they found: unread, it is not known to be good.
+_VERDICTS: Final = ("archive", "audit", "check", "doctor")
 # What to do where the system refuses.
 _REMEDIES: Final = {
+    errno.EBADF: "call the command with one that can be written, such as /dev/null",
     errno.EACCES: "call the command as a user who may read and write there",
     errno.EPERM: "call the command as a user who may read and write there",
     errno.EROFS: "name a directory that can be written",
@@ -97,6 +102,16 @@ class _Commands(click.Group):
         command: click.Command = getattr(import_module(module), name)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            if not _reader_has_gone():
+                raise
+            # As `head` does when it has enough: that is no error.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return REFUSED if ctx.invoked_subcommand in _VERDICTS else OK
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -119,6 +134,7 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _replace_closed_streams()
     # What the client logs is in the error that follows; a worker sets up a log of its own.
     logging.getLogger("ledgermq").addHandler(logging.NullHandler())
     try:
@@ -130,10 +146,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except click.ClickException as error:
         return _wrong_use(error, given)
-    except BrokenPipeError:
-        # Whoever read our output has gone, as `head` does: that is no error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
     except ModuleNotFoundError as error:
         return _not_installed(error, given)
     except Exception as error:
@@ -143,6 +155,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _explain(getattr(error, "code", "error"), _told(text, error), given)
         return exit_code_of(error)
     return answer if isinstance(answer, int) else OK
+
+
+class _ClosedOutput(io.TextIOBase):
+    """In the place of a standard output that is closed: an answer must not vanish."""
+
+    def write(self, _text: str) -> int:
+        raise OSError(errno.EBADF, "standard output is closed")
+
+
+def _replace_closed_streams() -> None:
+    """Puts something in the place of what a daemon or `>&-` has closed: Python has None there.
+
+    There is nothing to read, and remarks are lost. The numbers stay taken, so that nothing that is
+    opened later gets them.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(number, True)
+            closed = name == "stdout"
+            setattr(sys, name, _ClosedOutput() if closed else os.fdopen(number, "r+"))
+
+
+def _reader_has_gone() -> bool:
+    """Whether nobody reads standard output any more; other pipes and sockets break too."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _is_explained(error: Exception) -> bool:

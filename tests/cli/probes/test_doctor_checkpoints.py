@@ -45,12 +45,14 @@ def doctor(plain):
 
 
 def chunks_of(place):
+    """The keys of the chunks that are there."""
     return [key for key in surgery.checkpoint_shelf(place) if "/chunk/" in key]
 
 
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_a_whole_checkpoint_is_found_whole(worked, doctor):
+    """With where the newest is."""
     verdict, found = doctor(worked)
     assert verdict == "ok"
     assert "1 checkpoint, all whole; the newest is at QM1@" in found
@@ -63,7 +65,7 @@ def test_a_checkpoint_that_lacks_a_chunk_is_a_warning_that_says_what_follows(wor
     surgery.write(worked, worked.topics.checkpoints, chunks_of(worked)[0], None)
     verdict, found = doctor(worked)
     assert verdict == "warning"
-    assert "cannot be used: chunk" in found
+    assert "is unusable: chunk" in found
     assert "The next worker starts from the log's beginning" in found
 
 
@@ -79,6 +81,7 @@ def test_a_checkpoint_of_another_log_fails_the_check(worked, doctor):
 
 
 def found_at(position, problem="", *, foreign=False):
+    """A checkpoint as it was found."""
     return FoundCheckpoint(
         position=position, digest="", chain=b"", problem=problem, foreign=foreign
     )
@@ -90,7 +93,12 @@ def found_at(position, problem="", *, foreign=False):
         ([], 0, "ok", ["none yet", "from the log's beginning"]),
         ([], 5, "failed", ["there is none", "QM1@5", "no worker can start"]),
         ([found_at(3), found_at(7)], 5, "ok", ["2 checkpoints, all whole", "QM1@7"]),
-        ([found_at(3), found_at(7, "torn")], 3, "warning", ["QM1@7 cannot", "from that at QM1@3"]),
+        (
+            [found_at(3), found_at(7, "torn")],
+            3,
+            "warning",
+            ["QM1@7 is unusable", "from that at QM1@3"],
+        ),
         ([found_at(3, "torn")], 2, "failed", ["torn", "no worker can start"]),
         ([found_at(3, "other", foreign=True), found_at(7)], 0, "warning", ["from that at QM1@7"]),
         ([found_at(3), found_at(7, "other", foreign=True)], 0, "failed", ["No worker starts"]),

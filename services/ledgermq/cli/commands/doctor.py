@@ -264,7 +264,7 @@ def checkpoints(
     broken = [one for one in reversed(found) if one.problem]
     starts = f"from that at {named(usable)}" if usable >= 0 else "from the log's beginning"
     shown = broken[:BROKEN_SHOWN_MAX]
-    told = "; ".join(f"that at {named(one.position)} cannot be used: {one.problem}" for one in shown)
+    told = "; ".join(f"that at {named(one.position)} is unusable: {one.problem}" for one in shown)
     told += f"; {len(broken) - len(shown)} more as well" if len(broken) > len(shown) else ""
     if any(one.foreign and one.position > usable for one in broken):
         return BAD, f"{told}. No worker starts on one of another log: `ledgermq restore` mends that"
@@ -280,7 +280,8 @@ def checkpoints(
         )
     if not found:
         return GOOD, f"there is none yet: the next worker starts {starts}"
-    return GOOD, f"{count_of(len(found), 'checkpoint')}, all whole; the newest is at {named(usable)}"
+    count = count_of(len(found), "checkpoint")
+    return GOOD, f"{count}, all whole; the newest is at {named(usable)}"
 
 
 def _worker(target: Target) -> Result:

@@ -1,0 +1,61 @@
+"""Standard streams that are closed, or whose reader has gone: a word and a code, no traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ledgermq.cli.printing.exits import OK, REFUSED
+
+COMMAND = (sys.executable, "-m", "ledgermq.cli.main")
+
+
+def call(*arguments: str, closed: str = "") -> subprocess.CompletedProcess[str]:
+    """Calls a command with streams closed as a shell does it."""
+    line = f'exec "$@" {closed}'
+    return subprocess.run(
+        ["sh", "-c", line, "sh", *COMMAND, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_an_answer_that_cannot_be_written_is_an_error():
+    """Without a standard output nothing was answered."""
+    found = call("acl", "client", "--json", closed=">&-")
+    assert found.returncode == REFUSED
+    assert "standard output is closed" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-"])
+def test_without_input_or_remarks_a_command_answers_all_the_same(closed):
+    """A daemon may have closed them."""
+    found = call("acl", "client", closed=closed)
+    assert found.returncode == OK, found.stderr
+    assert "--allow-principal" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(("acl", "client"), OK), (("check", "worker", "--url", "http://127.0.0.1:1"), REFUSED)],
+)
+def test_a_reader_that_has_gone_is_no_error_unless_the_code_is_the_answer(arguments, code):
+    """As `head` does when it has enough; but what `check` found, nobody has read."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    with os.fdopen(writes, "w") as gone:
+        found = subprocess.run(
+            [*COMMAND, *arguments],
+            stdout=gone,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert (found.returncode, found.stderr) == (code, "")
