@@ -141,8 +141,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         answer = cli.main(args=given, prog_name="ledgermq", standalone_mode=False)
     except click.exceptions.Exit as end:
         return end.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        _explain("interrupted", "stopped by Ctrl-C", given)
+    except (click.Abort, KeyboardInterrupt) as stop:
+        # Click raises its own of what came.
+        _explain("interrupted", _told("stopped by Ctrl-C", stop.__cause__ or stop), given)
         return INTERRUPTED
     except click.ClickException as error:
         return _wrong_use(error, given)
@@ -202,7 +203,7 @@ def _of_the_system(error: OSError) -> str:
     return f"{text}; {remedy}" if remedy else text
 
 
-def _told(text: str, error: Exception) -> str:
+def _told(text: str, error: BaseException) -> str:
     """An error's text, and behind it what a command adds: how far it came."""
     return "; ".join([text, *getattr(error, "__notes__", ())])
 

@@ -1,9 +1,15 @@
-"""What an archive of the journal holds is listed and chosen without a log and without Spark."""
+"""What an archive of the journal holds is listed, chosen and republished without Spark, and listed
+and chosen without a log.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import signal
+import subprocess
+import sys
+import time
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -265,3 +271,56 @@ def test_what_a_killed_backup_left_goes_with_the_next_one(directory):
             pass
         (directory / ".unfinished" / "queue_manager=QM1").mkdir(parents=True)
     assert not (directory / ".unfinished").exists()
+
+
+@pytest.fixture
+def many(tmp_path):
+    """A directory with one backup of 130 messages, more than a unit of work."""
+    path = tmp_path / "many"
+    back_up(path, 200, [row(number, f"body {number}") for number in range(130)])
+    return path
+
+
+@pytest.fixture
+def narrow(connection, queue):
+    """A queue with room for the first unit of work, and not for the second."""
+    connection.admin.alter_queue(queue, messages_max=110)
+    return queue
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_a_republishing_that_cannot_go_on_says_how_to_go_on_behind(cli, connection, many, narrow):
+    """What was left out counts; called as it says, it puts each message once."""
+    told = ("journal", "republish", "--from", "archive", "--directory", many, "--to", narrow)
+    stopped = cli(*told, "--yes", "--json", "--skip", 5)
+    assert stopped.code == 1
+    assert "100 messages were republished, then it stopped" in stopped.error["message"]
+    assert stopped.error["message"].endswith("--skip 105 goes on behind them")
+    connection.admin.alter_queue(narrow, messages_max=0)
+    assert cli(*told, "--yes", "--json", "--skip", 105).document["republished"] == 25
+    bodies = [one.body for one in connection.browser(f"queue:{narrow}")]
+    assert bodies == [f"body {number}" for number in range(5, 130)]
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_ctrl_c_while_republishing_says_how_far_it_came(connection, worker, many, narrow):
+    """Somebody who stops it must not put the first ones twice."""
+    told = ("journal", "republish", "--from", "archive", "--directory", many, "--to", narrow)
+    where = ("--bootstrap", worker, "--topic-prefix", "cli")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ledgermq.cli.main", *told, *where, "--yes", "--json"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while connection.admin.queue_status(narrow).blocked.puts == 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    message = json.loads(err)["error"]["message"]
+    assert "stopped by Ctrl-C; 100 messages had been republished by then" in message
+    assert "--skip 100 goes on" in message

@@ -8,12 +8,14 @@ from ledgermq.processor.worker.web_address import WebAddressError, in_address, u
 
 
 def test_port_0_is_any_free_one():
+    """Somebody else can take it: it is only looked for."""
     with socket.socket() as other:
         port = usable_port("127.0.0.1", 0)
         other.bind(("127.0.0.1", port))
 
 
 def test_below_0_there_is_no_port():
+    """The worker serves nothing then."""
     assert usable_port("127.0.0.1", -1) is None
 
 
@@ -32,6 +34,7 @@ def test_a_host_that_is_not_of_this_machine_is_named_with_what_to_do(host, why):
 
 
 def test_a_port_that_somebody_listens_on_is_refused():
+    """As the web server would find out later."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -40,5 +43,6 @@ def test_a_port_that_somebody_listens_on_is_refused():
 
 
 def test_an_address_of_ipv6_stands_in_brackets():
+    """Else its colons would begin a port."""
     assert in_address("::1") == "[::1]"
     assert in_address("127.0.0.1") == "127.0.0.1"

@@ -14,6 +14,7 @@ from ledgermq.wire.topics.reading import LogUnreadableError
 from ledgermq_spark.jobs.run import run_audit
 from ledgermq_spark.rebuild.rebuild import rebuild_at
 from ledgermq_spark.rebuild.stopping import FoldStoppedError
+from support.brokers import topic_surgery as surgery
 from support.brokers.worker_process import new_place
 from support.checks.history import check_history
 
@@ -92,3 +93,28 @@ def test_rebuild_audit_and_chain_agree_with_the_worker_on_what_was_skipped(spark
     assert report.position == answer["position"] <= fold.state.position
     link = read_chain(place.bootstrap, place.topics, place.claim, report.position)
     assert link.digest.hex() == report.chain
+
+
+def test_a_declaration_that_counts_for_nothing_is_no_note(spark, place):
+    """A writer's own time stamp is not trusted: every fold refuses the record (§8, H29)."""
+    place.worker("first")
+    client = place.client()
+    session = client.open()
+    session.put("queue:a", 1)
+    session.do(op.Commit, deliveries=[], puts=1)
+    operations = place.topics.operations
+    surgery.alter_topic(place, operations, message_timestamp_type="CreateTime")
+    forged = PositionsSkipped(first=0, last=0, actor="somebody", reason="forged")
+    surgery.write(place, operations, "QM1", encode_operation(forged), timestamp=1)
+    surgery.alter_topic(place, operations, message_timestamp_type="LogAppendTime")
+    answer = client.ask("CHECKPOINT")
+    check_history(place)
+    report = run_audit(
+        place.bootstrap,
+        "QM1",
+        live_position=answer["position"],
+        topic_prefix=place.topics.prefix,
+        spark=spark,
+    )
+    assert report.anomalies == []
+    assert [one for one in report.notes if "were declared skipped" in one] == []

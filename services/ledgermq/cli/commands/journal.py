@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -23,14 +24,16 @@ from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Count
 from ledgermq.cli.printing.message_rows import message_document
 from ledgermq.cli.printing.output import Column, Output, count_of, size_text
-from ledgermq.errors import LedgerMQError, MessageUndecodableError
+from ledgermq.errors import LedgerMQError, MessageUndecodableError, RepublishStoppedError
 
 if TYPE_CHECKING:
+    from ledgermq.client.connection import Connection
     from ledgermq.wire.content.journaled import JournaledMessage
     from ledgermq_spark.journal.summary import Journal
 
 
 LISTED_DEFAULT: Final = 100
+SAY_SECONDS: Final = 2.0
 COLUMNS: Final = (
     Column(key="position", heading="POSITION", number=True),
     Column(key="destination", heading="PUT TO"),
@@ -216,8 +219,6 @@ def republish(target: Target, output: Output, **options: Any) -> None:
     A copy is a new, persistent message; its property LedgerMQ_JournalMessageId is the id of the
     original. Republished twice, a message is there twice, and both copies name that id.
     """
-    from ledgermq.client.admin.republishing import republish as put_again
-
     names = ("to", "skip", "time_to_live", "ungrouped", "dry_run", "yes")
     to, skip, time_to_live_ms, ungrouped, dry_run, yes = (options.pop(name) for name in names)
     to = None if to is None else destination_named(to)
@@ -231,15 +232,49 @@ def republish(target: Target, output: Output, **options: Any) -> None:
                 return
             confirm(f"this would put {count_of(len(rows), 'message')} to {_where(to)} again")
         with target.connect() as connection:
-            done = put_again(
+            done = _put_again(
+                output,
                 connection,
                 islice(messages(), skip, None),
+                skip,
                 to=to,
                 time_to_live=time_to_live_ms / 1000,
                 groups=not ungrouped,
             )
     document = {"republished": done, "to": to, "dry_run": False}
     output.done(f"{count_of(done, 'message')} republished to {_where(to)}", document)
+
+
+def _put_again(
+    output: Output,
+    connection: Connection,
+    messages: Iterator[JournaledMessage],
+    skip: int,
+    **how: Any,
+) -> int:
+    """Puts copies, and tells how far it has come: whoever is stopped must not begin anew."""
+    from ledgermq.client.admin.republishing import republish as put_again
+
+    done, said_at = 0, time.monotonic()
+
+    def tell(count: int) -> None:
+        nonlocal done, said_at
+        done = count
+        if time.monotonic() - said_at >= SAY_SECONDS:
+            said_at = time.monotonic()
+            output.remark(f"{count_of(skip + done, 'message')} are put or left out so far")
+
+    try:
+        return put_again(connection, messages, tell=tell, **how)
+    except KeyboardInterrupt as stop:
+        stop.add_note(
+            f"{count_of(done, 'message')} had been republished by then, and the unit of work that "
+            f"was just committed may have been: --skip {skip + done} goes on behind those that were"
+        )
+        raise
+    except RepublishStoppedError as stop:
+        stop.add_note(f"--skip {skip + done} goes on behind them")
+        raise
 
 
 def _where(to: str | None) -> str:
