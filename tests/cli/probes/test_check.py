@@ -28,11 +28,11 @@ def verdicts(answer) -> dict[str, str]:
 class Page(BaseHTTPRequestHandler):
     """What a web server says of its worker; `text` is set by each test."""
 
-    text = ""
+    text, status = "", 200
 
     def do_GET(self) -> None:
         """Answer with the text."""
-        self.send_response(200)
+        self.send_response(self.status)
         self.end_headers()
         self.wfile.write(self.text.encode())
 
@@ -68,12 +68,29 @@ def health(ready: bool, **owned: object) -> str:
         ("<html>", (), UNREACHABLE, "does not answer"),
         ("[]", (), UNREACHABLE, "no worker"),
         ('{"status": "up"}', (), UNREACHABLE, "no worker"),
+        (json.dumps({"worker": "w", "ready": 1, "queue_managers": [7]}), (), UNREACHABLE, "no w"),
     ],
 )
 def test_a_worker_is_judged_by_what_its_web_server_says(page, capsys, text, options, code, told):
     """It lives if it answers, and is ready once it has joined and loaded; others are no workers."""
     Page.text = text
     assert main(["check", "worker", "--url", page, *options]) == code
+    assert told in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"status": "waiting", "reason": "no registry", "queue_managers": {}}', "no registry"),
+        ("[]", "HTTP Error 503"),
+        ("<html>", "HTTP Error 503"),
+    ],
+)
+def test_a_worker_that_waits_is_told_with_what_for(page, capsys, monkeypatch, text, told):
+    """It takes no part before its schema registry answers, and says so with status 503."""
+    monkeypatch.setattr(Page, "status", 503)
+    Page.text = text
+    assert main(["check", "worker", "--url", page]) == UNREACHABLE
     assert told in capsys.readouterr().out
 
 

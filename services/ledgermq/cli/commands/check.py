@@ -193,11 +193,28 @@ def _health(address: str) -> dict[str, Any]:
     """What a worker says of itself; OSError, ValueError, HTTPException if not, or somebody else."""
     # A proxy that leads out of here knows nothing of this machine's workers.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(address, timeout=HTTP_SECONDS_MAX) as answer:
-        found = json.loads(answer.read())
-    if not isinstance(found, dict) or not {"worker", "queue_managers", "ready"} <= found.keys():
+    try:
+        with opener.open(address, timeout=HTTP_SECONDS_MAX) as answer:
+            found = json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        waits = _waits_for(error.read())
+        raise ValueError(f"the worker waits: {waits}" if waits else str(error)) from error
+    if (
+        not isinstance(found, dict)
+        or not {"worker", "queue_managers", "ready"} <= found.keys()
+        or not isinstance(found["queue_managers"], dict)
+    ):
         raise ValueError("what answers there is no worker; give the port of its --web-port")
     return found
+
+
+def _waits_for(page: bytes) -> str:
+    """What a worker says that it waits for before it takes part; empty if the page is another."""
+    try:
+        told = json.loads(page)
+    except ValueError:
+        return ""
+    return str(told.get("reason", "")) if isinstance(told, dict) else ""
 
 
 def _at_most(flag: str, default: float, text: str) -> Callable[[Command], Command]:
