@@ -15,6 +15,7 @@ from ledgermq.cli.main import cli as cli_group
 from ledgermq.cli.options.bodies import properties_from
 from ledgermq.cli.options.once import OnceCommand, OnceGroup
 from ledgermq.cli.options.running import UpRunningError, announce, running_bootstrap
+from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing import exits
 from ledgermq.errors import LedgerMQError, OutcomeUnknownError, TransactionInDoubtError
 from ledgermq.processor.worker.supervisor import running_installation
@@ -126,6 +127,8 @@ def test_topics_of_another_prefix_are_missed(cli):
         ("check", "cluster", "--work-age-max", "nan"),
         ("queue", "list", "--bootstrap", "x" * 64 + ":9092"),
         ("queue", "list", "--bootstrap", "\udcff:9092"),
+        ("doctor", "--bootstrap", "localhost:9092/QM2"),
+        ("audit", "--bootstrap", "kafka://localhost:9092"),
         ("checkpoint", "discard", "--bootstrap", "nowhere:x", "--yes"),
         ("queue", "purge", "q", "--reason", "r", "--limit", "-1"),
         ("queue", "purge", "q", "--reason", "r", "--limit", "1e9"),
@@ -229,6 +232,18 @@ def test_doctor_without_a_broker_fails_and_skips_the_rest(plain):
     assert verdicts["broker"] == "failed"
     assert verdicts["worker"] == "skipped"
     assert answer.document["healthy"] is False
+
+
+def test_each_host_of_an_address_has_a_port():
+    """Spark takes none without, and every other client of Kafka does."""
+    target = Target(
+        broker="localhost, [::1],h:7",
+        queue_manager="QM1",
+        topic_prefix="ledgermq",
+        timeout_seconds=1.0,
+    )
+    assert target.bootstrap == "localhost:9092,[::1]:9092,h:7"
+    assert target.address == "kafka://localhost:9092,[::1]:9092,h:7/QM1"
 
 
 @pytest.mark.kafka

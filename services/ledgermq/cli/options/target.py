@@ -52,13 +52,25 @@ class Target:
 
     @property
     def bootstrap(self) -> str:
-        """The broker's address; raises BrokerUnavailableError if it is not known.
+        """The broker's address, each host with a port; raises BrokerUnavailableError if not known.
 
         Asked only by what needs a broker: an archive is read without one.
+
+        Raises:
+            AddressError: The address is none.
         """
-        if isinstance(self.broker, str):
-            return self.broker
-        raise self.broker
+        from ledgermq.errors.shown import shown
+        from ledgermq.wire.topics.address import AddressError, parse_address
+
+        if isinstance(self.broker, BrokerUnavailableError):
+            raise self.broker
+        if "/" in self.broker:
+            raise AddressError(
+                f"--bootstrap {shown(self.broker)} is no HOST:PORT, as localhost:9092 is; "
+                "--queue-manager names the queue manager"
+            )
+        # Of Kafka's clients, only that of Spark would miss a port.
+        return parse_address(f"kafka://{self.broker}")[0]
 
     @property
     def topics(self) -> Topics:
@@ -77,10 +89,8 @@ class Target:
             AddressError: The address is none.
             BrokerUnavailableError: Nothing listens there.
         """
-        from ledgermq.wire.topics.address import parse_address
-
         problems = []
-        for server in parse_address(self.address)[0].split(","):
+        for server in self.bootstrap.split(","):
             host, _, port = server.rpartition(":")
             patience = min(self.timeout_seconds, PROBE_SECONDS_MAX)
             try:
