@@ -32,6 +32,8 @@ from ledgermq.embedded.settings import HOST, java_options, server_properties
 from ledgermq.errors.shown import shown
 
 START_ATTEMPTS_MAX = 3
+# Above this, an exit status is that of a signal.
+SIGNALLED = 128
 FORMAT_TIMEOUT_SECONDS = 120
 STOP_TIMEOUT_SECONDS = 30
 SPAWN_TIMEOUT_SECONDS = 30
@@ -79,6 +81,7 @@ class EmbeddedBroker:
         self._record: BrokerRecord | None = None
         self._guard: subprocess.Popen[bytes] | None = None
         self._pid: int | None = None
+        self._log_size = 0
 
     def __repr__(self) -> str:
         state = f"pid {self._pid}" if self.running else "stopped"
@@ -103,6 +106,19 @@ class EmbeddedBroker:
     @property
     def log_path(self) -> Path:
         return self._directory.log
+
+    def log_tail(self, lines: int) -> str:
+        """The last lines of the log, none from before the last start; OSError if unreadable."""
+        return self._directory.log_tail(since=self._log_size, lines=lines)
+
+    @property
+    def killed_by(self) -> int | None:
+        """The number of the signal that ended it; None if none did, or it runs."""
+        status = None if self._guard is None else self._guard.poll()
+        if status is None or 0 <= status <= SIGNALLED:
+            return None
+        # The guard says what ended the broker in the way of a shell.
+        return status - SIGNALLED if status > 0 else -status
 
     def free_bytes(self) -> int:
         """How much the disk with its data and its log has left."""
@@ -228,7 +244,7 @@ class EmbeddedBroker:
         record = self._directory.load()
         for attempt in range(1, START_ATTEMPTS_MAX + 1):
             record = self._prepare(record, command)
-            log_size = self._directory.log_size()
+            log_size = self._log_size = self._directory.log_size()
             try:
                 self._spawn([*command, "kafka.Kafka", str(self._directory.properties)], lock)
                 self._record = record

@@ -156,11 +156,14 @@ def parse_moment(text: str) -> Position | datetime:
         return position
     try:
         moment = datetime.fromisoformat(text.strip())
-    except ValueError:
+        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        # Some hours of the first and of the last year are none in UTC.
+        moment.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise PositionOutOfRangeError(
             f"{text!r} is neither a log position (1234, QM1@1234) nor a time (2026-11-20T10:00:00Z)"
         ) from None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return moment
 
 
 def resolve_at(
@@ -232,7 +235,8 @@ def _last_position_by(
             f"{text} lies in the future: the log of {where} ends at position {log.end - 1}"
         )
     # Asks for the first record that was appended after the moment, or at it.
-    asked_ms = int(moment.timestamp() * 1000) + (0 if before else 1)
+    # Kafka takes times before 1970 for the beginning or the end.
+    asked_ms = max(0, int(moment.timestamp() * 1000) + (0 if before else 1))
     wanted = TopicPartition(log.topic, log.partition, asked_ms)
     with reading(bootstrap) as consumer:
         answer = consumer.offsets_for_times([wanted], timeout=REQUEST_TIMEOUT_SECONDS)[0]

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -67,6 +68,19 @@ def test_a_killed_worker_is_started_again_and_a_second_start_finds_the_data(tmp_
         client = RawClient(supervisor.bootstrap, topics, claim)
         assert '"message_count":5' in client.ask("QUEUE", queue="kept")["document"]
         client.close()
+
+
+def test_a_broker_that_is_killed_ends_all_and_the_signal_is_told(tmp_path):
+    """A system without memory kills it so; what its log said before is not the reason."""
+    (tmp_path / "broker").mkdir()
+    (tmp_path / "broker" / "broker.log").write_text("x ERROR kafka - of a start long ago\n")
+    said = []
+    with Supervisor(tmp_path, tell=said.append) as supervisor:
+        kill = threading.Timer(0.5, os.kill, (supervisor.broker.pid, signal.SIGKILL))
+        assert supervisor.run(ready=kill.start) == 1
+    assert "the broker was killed by SIGKILL, perhaps by a system without memory" in said[-1]
+    assert "broker.log" in said[-1]
+    assert "long ago" not in said[-1]
 
 
 @pytest.fixture

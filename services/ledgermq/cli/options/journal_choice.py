@@ -23,9 +23,12 @@ def _instant(text: str) -> datetime:
     """A time in ISO 8601, in UTC if it has no zone."""
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+        # Some hours of the first and of the last year are none in UTC.
+        found.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise ValueError(f"{text!r} is no time: write 2026-11-20T10:00:00Z") from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return found
 
 
 _INSTANT: Final = Read("TIME", _instant, TIME_EXPLAINED)

@@ -18,7 +18,7 @@ import click
 from click.core import ParameterSource
 
 from ledgermq.cli.options.running import DATA_DIRECTORY_DEFAULT, running, running_bootstrap
-from ledgermq.cli.options.together import Command, Number, together
+from ledgermq.cli.options.together import Command, Given, Number, together
 from ledgermq.cli.printing.output import Output
 from ledgermq.errors import BrokerUnavailableError, LedgerMQError, QueueManagerNotFoundError
 
@@ -214,6 +214,7 @@ def queue_manager_option(text: str = "Queue manager to use.") -> Callable[[Comma
     return click.option(
         "--queue-manager",
         metavar="NAME",
+        type=Given(),
         default=QUEUE_MANAGER_DEFAULT,
         envvar="LEDGERMQ_QUEUE_MANAGER",
         show_default=True,
@@ -225,6 +226,7 @@ def queue_manager_option(text: str = "Queue manager to use.") -> Callable[[Comma
 topic_prefix_option = click.option(
     "--topic-prefix",
     metavar="PREFIX",
+    type=Given(),
     default="ledgermq",
     envvar="LEDGERMQ_TOPIC_PREFIX",
     show_default=True,
@@ -238,6 +240,7 @@ _target_options: Final = together(
     click.option(
         "--bootstrap",
         metavar="HOST:PORT",
+        type=Given(),
         envvar="LEDGERMQ_BOOTSTRAP",
         show_envvar=True,
         help="Address of Kafka; several are separated by commas.  [default: the running "

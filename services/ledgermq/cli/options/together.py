@@ -62,6 +62,20 @@ class Count(click.IntRange):
         return min(super().convert(value, *context), COUNT_MAX)
 
 
+class Given(click.ParamType):
+    """Texts that are not empty: an unset variable of a shell names nothing, least of all a default.
+
+    An empty variable of the environment counts as none, as everywhere in Click.
+    """
+
+    name = "text"
+
+    def convert(self, value: Any, *context: Any) -> Any:
+        if value == "":
+            self.fail("it is empty: leave the option out, or say which.", *context)
+        return value
+
+
 class Read(click.ParamType):
     """Values that a function reads from text; what it raises says what is wrong with one.
 

@@ -34,6 +34,7 @@ BACK_OFF_SECONDS_MAX = 10.0
 # A worker that ran for this long was well; its next death starts the back-off anew.
 WELL_SECONDS = 10.0
 BROKER_LINES = 3
+BROKER_LOG_LINES = 2_000
 # With less than this a disk is full: a broker writes no segment, and hardly its log.
 FULL_DISK_BYTES = 1_000_000
 STOP_SECONDS = 20.0
@@ -147,7 +148,7 @@ class Supervisor:
                 if self._code is not None:
                     break
                 if not self.broker.running:
-                    self._tell(f"the broker ended by itself; stopping. {self._broker_says()}")
+                    self._tell(f"{self._broker_ended()}; stopping. {self._broker_says()}")
                     self._code = EXIT_FAULT
         finally:
             for number, handler in previous.items():
@@ -231,12 +232,22 @@ class Supervisor:
             worker.wait()
         return None
 
+    def _broker_ended(self) -> str:
+        number = self.broker.killed_by
+        if number is None:
+            return "the broker ended by itself"
+        perhaps = ", perhaps by a system without memory" if number == signal.SIGKILL else ""
+        return f"the broker was killed by {_signal_name(number)}{perhaps}"
+
     def _broker_says(self) -> str:
         path = self.broker.log_path
         try:
-            lines = path.read_text(errors="replace").splitlines()
+            # What it said before it was started is not why it ended.
+            lines = self.broker.log_tail(BROKER_LOG_LINES).splitlines()
         except OSError as error:
             return f"Its log cannot be read: {error}"
+        if self.broker.killed_by is not None:
+            return f"Its log is {path}."
         grave = [line for line in lines if " ERROR " in line or "No space left" in line]
         shown = "".join(f"\n  {line[:300]}" for line in grave[-BROKER_LINES:])
         # The log lies on the same disk: of a full one it may not hold the reason any more.
