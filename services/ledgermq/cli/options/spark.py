@@ -8,8 +8,10 @@ import logging
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +71,9 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
     find_java()
     for name in TALKATIVE:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+    # What is between Python and Java writes down each Ctrl-C with all frames, by these two.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addHandler(logging.NullHandler())
     brief = operations <= BRIEF_OPERATIONS_MAX
     # A program that has a session of its own keeps it.
     borrowed = SparkSession.getActiveSession() is not None
@@ -76,7 +81,7 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
         log = scratch / "spark.log"
         session: SparkSession | None = None
         try:
-            with _output_to(log):
+            with _output_to(log), _ctrl_c_as_before():
                 session = spark_session(
                     directory=scratch / "work", log_level="ERROR", brief=brief, delta=delta
                 )
@@ -186,6 +191,21 @@ def stages_bar(console: Console, title: str, *, beginning: str, shown: bool) -> 
             bar.update(task, description=text, completed=done, total=total or None)
 
         yield tell
+
+
+@contextlib.contextmanager
+def _ctrl_c_as_before() -> Iterator[None]:
+    """Ctrl-C means afterwards what it meant before, whatever handler was set meanwhile.
+
+    That of PySpark asks Java to stop all jobs, in the middle of what this thread asks of Java: what
+    follows is an error of Spark in the place of KeyboardInterrupt, or nothing at all.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager
