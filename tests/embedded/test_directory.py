@@ -141,3 +141,23 @@ def test_a_large_log_is_put_aside(tmp_path, monkeypatch):
     os.close(directory.open_log())
     assert directory.log.read_text(encoding="utf-8") == ""
     assert (tmp_path / "broker.log.1").read_text(encoding="utf-8") == "long\n"
+
+
+def test_data_that_a_broker_worked_on_are_never_removed(tmp_path):
+    """A record may say that nothing was prepared: an older one, or one that somebody wrote."""
+    directory = BrokerDirectory(tmp_path)
+    partition = directory.data / "ledgermq.operations-0"
+    partition.mkdir(parents=True)
+    (partition / "partition.metadata").write_text("version: 0\n")
+    with pytest.raises(ForeignClusterError, match=r"operations-0.*Nothing was changed"):
+        directory.remove_data()
+    assert partition.is_dir()
+
+
+def test_a_preparation_that_was_cut_short_is_removed(tmp_path):
+    """It holds what Kafka begins of itself, and no topic."""
+    directory = BrokerDirectory(tmp_path)
+    (directory.data / "__cluster_metadata-0").mkdir(parents=True)
+    (directory.data / "__cluster_metadata-0" / "partition.metadata").write_text("version: 0\n")
+    directory.remove_data()
+    assert not directory.data.exists()

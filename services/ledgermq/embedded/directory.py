@@ -25,6 +25,8 @@ from ledgermq.file_lock import lock_within
 LOG_BYTES_MAX = 10 * 1024 * 1024
 LOCK_WAIT_SECONDS = 5.0
 PORT_MAX: Final = 65_535
+# Kafka's own log, which the preparation of its storage begins.
+METADATA: Final = "__cluster_metadata-0"
 # Without these nothing is known of the data; what else is left out is 0.
 NEEDED: Final = ("cluster_id", "formatted")
 
@@ -123,7 +125,20 @@ class BrokerDirectory:
         return changed
 
     def remove_data(self) -> None:
-        """Remove Kafka's storage, which must never have been used."""
+        """Remove Kafka's storage, which must never have been used.
+
+        Raises:
+            ForeignClusterError: It holds partitions of topics: a broker has worked there.
+        """
+        held = sorted(one.parent.name for one in self.data.glob("*/partition.metadata"))
+        topics = [name for name in held if name != METADATA]
+        if topics:
+            raise ForeignClusterError(
+                f"{self._record} says that no broker has worked in {self.data}, which holds "
+                f"{shown(topics[0])} and {len(topics) - 1} more partitions. Nothing was changed. "
+                'Choose another directory, put the right record back in place, or write "formatted"'
+                ": true there."
+            )
         shutil.rmtree(self.data, ignore_errors=True)
 
     def open_log(self) -> int:

@@ -14,9 +14,12 @@ class WebAddressError(LedgerMQError):
     code = "web-address-unusable"
 
     def __init__(self, why: OSError | UnicodeError) -> None:
-        # Texts about names have numbers of their own, of which `strerror` of the system is none.
-        known = isinstance(why, OSError) and not isinstance(why, socket.gaierror) and why.errno
-        text = os.strerror(why.errno or 0) if known else getattr(why, "strerror", None) or str(why)
+        text = str(why)
+        if isinstance(why, OSError):
+            # Errors about names have numbers of their own, of which the system knows nothing; those
+            # of asyncio have a longer text than the system's.
+            of_names = isinstance(why, socket.gaierror)
+            text = (why.strerror if of_names else os.strerror(why.errno or 0)) or text
         super().__init__(
             f"the address of metrics and health cannot be listened on ({text}): give another "
             "--web-port or LEDGERMQ_WEB_HOST; port 0 is any free one, -1 none"
