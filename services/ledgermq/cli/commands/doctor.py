@@ -111,7 +111,7 @@ def _topics(target: Target) -> Result:
         with partition_reader(target.bootstrap, target.timeout_seconds) as reader:
             # Says so if it is only hidden from us.
             reader.partition_count(missing[0])
-        found = f"missing: {', '.join(missing)}; a worker creates them, or check --topic-prefix"
+        found = f"missing: {', '.join(missing)}; a worker creates them when it starts, or check --topic-prefix"
         return BAD, found
     counts = {name: len(metadata.topics[name].partitions) for name in wanted}
     operations = counts[topics.operations]
