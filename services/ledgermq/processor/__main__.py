@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
     set_up_log(settings.log_level, settings.log_format, settings.worker_name)
     try:
         return run_worker(settings) if command == "run" else _discard(settings, named)
-    except AddressError as error:
+    except (AddressError, SettingsError) as error:
         print(f"ledgermq worker: {error}", file=sys.stderr)
         return EXIT_USAGE
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ledgermq.cli.main import main
-from ledgermq.processor.worker.supervisor import Supervisor
+from ledgermq.processor.worker.supervisor import Supervisor, WorkerNotRunningError
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import VersionOffered
 from ledgermq.wire.topics.log_topics import Topics
@@ -68,6 +68,16 @@ def test_a_killed_worker_is_started_again_and_a_second_start_finds_the_data(tmp_
         client = RawClient(supervisor.bootstrap, topics, claim)
         assert '"message_count":5' in client.ask("QUEUE", queue="kept")["document"]
         client.close()
+
+
+def test_a_worker_that_has_no_directory_ends_all_with_a_word(tmp_path):
+    """Starting it again would not help, so that it is not waited for."""
+    (tmp_path / "worker").write_text("somebody's file")
+    said = []
+    with pytest.raises(WorkerNotRunningError, match=r"(?s)the worker ended; .*data_directory is"):
+        Supervisor(tmp_path, tell=said.append).start()
+    assert "the worker refuses to run" in said[0]
+    assert "Traceback" not in said[0]
 
 
 def test_a_broker_that_is_killed_ends_all_and_the_signal_is_told(tmp_path):

@@ -111,8 +111,8 @@ def _topics(target: Target) -> Result:
         with partition_reader(target.bootstrap, target.timeout_seconds) as reader:
             # Says so if it is only hidden from us.
             reader.partition_count(missing[0])
-        found = f"missing: {', '.join(missing)}; a worker creates them when it starts, or check --topic-prefix"
-        return BAD, found
+        mend = "a worker creates them when it starts, or check --topic-prefix"
+        return BAD, f"missing: {', '.join(missing)}; {mend}"
     counts = {name: len(metadata.topics[name].partitions) for name in wanted}
     operations = counts[topics.operations]
     uneven = [name for name in (topics.questions, topics.checkpoints) if counts[name] != operations]

@@ -124,9 +124,10 @@ class Supervisor:
             self.bootstrap, self._topic_prefix, timeout_seconds, lambda: self._code is not None
         )
         if not ready:
+            late = f"did not answer within {timeout_seconds:.0f} s"
+            gone = late if self._code is None else "ended"
             raise WorkerNotRunningError(
-                f"the worker did not answer within {timeout_seconds:.0f} s; its log, "
-                f"{self.worker_log}, ends with:\n{self._log_tail()}"
+                f"the worker {gone}; its log, {self.worker_log}, ends with:\n{self._log_tail()}"
             )
 
     def kill_worker(self) -> None:

@@ -51,7 +51,7 @@ from ledgermq.processor.worker.membership import (
 )
 from ledgermq.processor.worker.readiness import wait_for_another_worker
 from ledgermq.processor.worker.schema_ids import wait_for_framing
-from ledgermq.processor.worker.settings import WorkerSettings
+from ledgermq.processor.worker.settings import SettingsError, WorkerSettings
 from ledgermq.processor.worker.web_address import WebAddressError, in_address, usable_port
 from ledgermq.wire.framing.confluent import ConfluentFraming
 from ledgermq.wire.kafka.access import missing_right
@@ -114,6 +114,9 @@ def run_worker(settings: WorkerSettings) -> int:
     """Runs a worker until it is told to stop (SIGTERM, SIGINT) or cannot go on; an exit code.
 
     Creates the log topics and claims queue managers in the registry where that is not done yet.
+
+    Raises:
+        AddressError, SettingsError: What was given cannot be used.
     """
     topics = Topics(settings.topic_prefix)
     # Before anything is tried: what cannot be is wrong use.
@@ -124,7 +127,13 @@ def run_worker(settings: WorkerSettings) -> int:
         log.critical("%s", error)
         return EXIT_UNREACHABLE
     gc.set_threshold(*SELDOM)
-    settings.data_directory.mkdir(parents=True, exist_ok=True)
+    try:
+        settings.data_directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(
+            f"data_directory is {settings.data_directory}, which cannot be made: {error.strerror}; "
+            "name one that can be written"
+        ) from error
     settings = replace(
         settings,
         session_timeout_seconds=session_timeout_seconds(
