@@ -38,3 +38,33 @@ def test_ctrl_c_ends_a_job_as_ctrl_c_and_not_as_a_failure_of_spark(tmp_path):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (out, err) == ("interrupted\n", "")
+
+
+def _java_of(process: subprocess.Popen[str]) -> str:
+    """The ids of the Javas that the process has started, which may have outlived it."""
+    asked = ["pgrep", "--session", str(process.pid), "java"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_ctrl_c_while_spark_starts_leaves_no_java_behind(tmp_path):
+    """One that finds nobody to tell where it listens would run for ever."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMMAND],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while not _java_of(process):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (out.removeprefix("ready\n"), err) == ("interrupted\n", "")
+    while _java_of(process):
+        assert time.monotonic() < deadline, "Java runs on"
+        time.sleep(0.1)

@@ -195,17 +195,24 @@ def stages_bar(console: Console, title: str, *, beginning: str, shown: bool) -> 
 
 @contextlib.contextmanager
 def _ctrl_c_as_before() -> Iterator[None]:
-    """Ctrl-C means afterwards what it meant before, whatever handler was set meanwhile.
+    """Ctrl-C waits until Spark runs, and means afterwards what it meant before.
 
-    That of PySpark asks Java to stop all jobs, in the middle of what this thread asks of Java: what
-    follows is an error of Spark in the place of KeyboardInterrupt, or nothing at all.
+    A Java that is left while it starts finds nobody to tell where it listens, and never ends. The
+    handler that PySpark sets asks Java to stop all jobs, in the middle of what this thread asks of
+    Java: what follows is an error of Spark in the place of KeyboardInterrupt, or nothing at all.
     """
     before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before == signal.SIG_IGN:
+        yield
+        return
+    pressed = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: pressed.set())
     try:
         yield
     finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, before)
+    if pressed.is_set():
+        signal.raise_signal(signal.SIGINT)
 
 
 @contextlib.contextmanager
