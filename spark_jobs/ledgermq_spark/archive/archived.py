@@ -12,7 +12,13 @@ from ledgermq_spark.archive.stretch import FOLD, OPERATIONS, Stretch
 from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
 from ledgermq_spark.laws.engines.spark_engine import SparkEngine
 from ledgermq_spark.laws.facts import Facts
-from ledgermq_spark.log.positions import PositionOutOfRangeError, before_first, parse_moment
+from ledgermq_spark.log.positions import (
+    Position,
+    PositionOutOfRangeError,
+    before_first,
+    other_log,
+    parse_moment,
+)
 from ledgermq_spark.log.rows import OPERATION_COLUMNS, TEXT, spark_schema
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
@@ -117,10 +123,13 @@ def archived_position(stretches: Sequence[Stretch], at: int | str | datetime | N
     """Turn a position, a time (up to the first record after it) or nothing into a position.
 
     Raises:
-        PositionOutOfRangeError: It lies before the archive's start or after its end.
+        PositionOutOfRangeError: It lies before the archive's start or after its end, or is on the
+            log of another queue manager.
     """
     moment = parse_moment(at) if isinstance(at, str) else at
-    last = stretches[-1].last
+    last, queue_manager = stretches[-1].last, stretches[-1].queue_manager
+    if isinstance(moment, Position) and not moment.is_of(queue_manager):
+        raise PositionOutOfRangeError(other_log(moment, queue_manager))
     if moment is None:
         return last
     if isinstance(moment, datetime):
@@ -130,7 +139,7 @@ def archived_position(stretches: Sequence[Stretch], at: int | str | datetime | N
             f"position {moment} is not in the archive, which has 0 to {last}; "
             "`ledgermq archive update` adds what came since"
         )
-    return moment
+    return int(moment)
 
 
 def _position_by(stretches: Sequence[Stretch], moment: datetime) -> int:

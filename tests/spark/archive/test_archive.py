@@ -19,7 +19,7 @@ from ledgermq_spark.archive.stretch import ArchiveBrokenError
 from ledgermq_spark.archive.updating import update_archive
 from ledgermq_spark.archive.written_tables import write_new
 from ledgermq_spark.jobs.run import rebuild_at, run_proof, run_tables
-from ledgermq_spark.log.positions import PositionOutOfRangeError
+from ledgermq_spark.log.positions import PositionOutOfRangeError, parse_moment
 from ledgermq_spark.tables.all_tables import TABLES
 from support.audits.archives import PER_STRETCH, TOLD_LATER
 from support.brokers.broker_logs import write
@@ -80,6 +80,13 @@ def test_a_rebuild_from_an_archive_is_the_one_from_the_log(spark, log, path):
         assert archived.statuses == folded.statuses
 
 
+def test_a_position_is_rebuilt_as_it_is_written(spark, path):
+    """As `--at` gives it, inside a stretch."""
+    in_between = rebuild_archived(path, "QM1", 7, spark=spark)
+    for at in ("7", "QM1@7", parse_moment("QM1@7")):
+        assert rebuild_archived(path, "QM1", at, spark=spark).digest == in_between.digest
+
+
 def test_a_time_means_the_last_record_until_then(spark, log, path):
     """As it does on the log itself."""
     at = len(log.entries) // 2
@@ -108,6 +115,8 @@ def test_what_is_not_in_an_archive_is_told(spark, log, path, tmp_path):
         match=r"before the first record of the archive: name position 0, or a later time$",
     ):
         archived_facts(path, "QM1", datetime(1999, 1, 1, tzinfo=UTC), spark=spark)
+    with pytest.raises(PositionOutOfRangeError, match="QM2@3 is a position on the log of QM2"):
+        archived_facts(path, "QM1", "QM2@3", spark=spark)
     with pytest.raises(ArchiveMissingError, match="nothing of QM2"):
         archived_facts(path, "QM2", spark=spark)
 
