@@ -69,7 +69,8 @@ def writing_whole_in(directory: Path) -> Iterator[None]:
     Raises:
         DirectoryUnwritableError: Nothing can be written there.
         TablesBusyError: Somebody else writes there.
-        TablesOtherwiseError: There are tables that grow with an archive.
+        TablesOtherwiseError: There are tables that grow with an archive, or, where a table is to
+            be, what is none.
     """
     with writing_in(directory):
         if any(next((directory / name).glob(f"{NOTES}*"), None) for name in TABLES):
@@ -77,7 +78,27 @@ def writing_whole_in(directory: Path) -> Iterator[None]:
                 f"{directory} has tables that grow with an archive: go on with --archive, or "
                 "choose another directory"
             )
+        for foreign in filter(None, (_foreign_in(directory / name) for name in TABLES)):
+            raise TablesOtherwiseError(
+                f"{foreign} belongs to no table, and tables that are written take the place of "
+                "all that is there: choose another directory"
+            )
         yield
+
+
+def _foreign_in(place: Path) -> Path | None:
+    """What is no file of a table where one is to be, such as backups of a journal, if any is."""
+    if not place.is_dir():
+        return place if place.exists() else None
+    return next(
+        (
+            one
+            for one in sorted(place.iterdir())
+            # Spark leaves files that begin so.
+            if one.is_dir() or not (one.suffix == ".parquet" or one.name.startswith(("_", ".")))
+        ),
+        None,
+    )
 
 
 @contextmanager

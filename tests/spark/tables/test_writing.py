@@ -8,7 +8,12 @@ import pytest
 from ledgermq_spark.archive.stretch import Stretch
 from ledgermq_spark.archive.written_tables import _Tables
 from ledgermq_spark.tables.all_tables import TABLES
-from ledgermq_spark.tables.writing import UNFINISHED, TablesOtherwiseError, write_tables
+from ledgermq_spark.tables.writing import (
+    UNFINISHED,
+    TablesOtherwiseError,
+    check_whole,
+    write_tables,
+)
 
 
 def stretch(last: int, digest: str) -> Stretch:
@@ -99,3 +104,27 @@ def test_tables_stay_as_they_are_until_all_of_them_are_written_anew(tmp_path):
     room.tables = len(TABLES)
     write_tables(facts, tmp_path)
     assert there() == ({"after"}, len(TABLES) + 1)
+
+
+@pytest.mark.parametrize("foreign", ["queue_manager=QM1/backup=1", "notes.txt"])
+def test_what_is_no_table_is_not_taken_away_for_one(tmp_path, foreign):
+    """As the messages of a journal's backups are, in a directory that has the name of a table."""
+    (tmp_path / "messages" / foreign).mkdir(parents=True)
+    with pytest.raises(TablesOtherwiseError, match="messages/.* belongs to no table"):
+        check_whole(tmp_path)
+    assert (tmp_path / "messages" / foreign).exists()
+
+
+def test_a_file_in_the_place_of_a_table_stays(tmp_path):
+    """It may be anybody's."""
+    (tmp_path / "sessions").write_text("mine")
+    with pytest.raises(TablesOtherwiseError, match="sessions belongs to no table"):
+        check_whole(tmp_path)
+
+
+def test_what_spark_leaves_beside_a_table_goes_with_it(tmp_path):
+    """Marks of other writers are part of a table."""
+    (tmp_path / "messages").mkdir()
+    for name in ("part-0.parquet", "_SUCCESS", ".part-0.parquet.crc"):
+        (tmp_path / "messages" / name).touch()
+    check_whole(tmp_path)
