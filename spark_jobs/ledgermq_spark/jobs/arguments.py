@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.topics.registry import RegistryError
+from ledgermq_spark.log.durable_files import check_writable
 from ledgermq_spark.log.session import is_submitted
 
 USAGE, UNREACHABLE = 2, 3
@@ -47,14 +48,22 @@ def _directory(text: str) -> Path:
 
 @contextmanager
 def work_directory(given: argparse.Namespace) -> Iterator[Path]:
-    """A directory for one run's intermediate results, which is removed at the end."""
+    """A directory for one run's intermediate results, which is removed at the end.
+
+    Raises:
+        DirectoryUnwritableError: Nothing can be written there, or where the job's output goes.
+    """
+    if given.output is not None:
+        # Told before the log is read: what that gave would be lost.
+        check_writable(given.output, "what the job finds")
     if given.work is None:
         with tempfile.TemporaryDirectory(prefix="ledgermq-spark-") as made:
             yield Path(made)
         return
     # Not by `tempfile`, which lets nobody but its own user in.
+    check_writable(given.work, "intermediate results")
     path = given.work / f"ledgermq-{uuid.uuid4().hex}"
-    path.mkdir(parents=True)
+    path.mkdir()
     try:
         yield path
     finally:

@@ -17,6 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     options = parser("Audit a queue manager: do log, outcomes, laws and live state agree?")
     options.add_argument("--live-position", type=int, help="checkpoint to compare as live state")
+    options.set_defaults(output=Path("ledgermq-audit"))
     given = options.parse_args(arguments)
 
     def job() -> int:
@@ -30,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
                 directory=directory,
                 progress=tell,
             )
-        page, _ = write_report(report, given.output or Path("ledgermq-audit"))
+        page, _ = write_report(report, given.output)
         if given.json:
             print(json_report(report))
             return report.exit_code

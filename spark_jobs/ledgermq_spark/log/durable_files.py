@@ -59,6 +59,29 @@ def unreadable(error: OSError, otherwise: str) -> str:
     return f"cannot be read: {error.strerror or error}; {remedy}"
 
 
+def check_writable(directory: Path, what: str) -> None:
+    """Make a directory if need be, and see that files can be written there.
+
+    Raises:
+        DirectoryUnwritableError: They cannot; the text says `what` was to be.
+    """
+    with _told_of(directory, what):
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=directory):
+            pass
+
+
+@contextmanager
+def _told_of(directory: Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DirectoryUnwritableError(
+            f"{what} cannot be written in {directory}: {error.strerror}; choose a directory that "
+            "can be made and written"
+        ) from error
+
+
 @contextmanager
 def alone_in(directory: Path, what: str, busy: Exception) -> Iterator[None]:
     """Make a directory if need be; nobody else writes in it meanwhile.
@@ -67,17 +90,10 @@ def alone_in(directory: Path, what: str, busy: Exception) -> Iterator[None]:
         DirectoryUnwritableError: Nothing can be written there; the text says `what` was to be.
         Exception: `busy`, where somebody else does.
     """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=directory):
-            pass
+    check_writable(directory, what)
+    with _told_of(directory, what):
         # To lock a file that somebody else made, it is enough to read it.
         lock = os.open(directory / LOCK, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise DirectoryUnwritableError(
-            f"{what} cannot be written in {directory}: {error.strerror}; choose a directory that "
-            "can be made and written"
-        ) from error
     try:
         if not lock_within(0.0, lock):
             raise busy

@@ -115,7 +115,11 @@ def audit(
     """
     from ledgermq_spark.audit.report.report import write_report
     from ledgermq_spark.jobs.run import run_audit
+    from ledgermq_spark.log.durable_files import check_writable
 
+    if report_directory is not None:
+        # Told before the audit: its verdict would be lost.
+        check_writable(report_directory, "a report")
     target.check_broker()
     position = position_at(target, at)
     live_position = None
