@@ -1,28 +1,58 @@
 """Proves an archive: every stretch is folded again from the state before it, all of them at once.
 
-A stretch is accepted only if its records have the digest chain that the next one begins with, and
-their fold ends with the state that the next one begins with and gives, row by row, what the archive
-has of it. So stretches that were each proven by themselves prove the whole.
+A stretch is accepted only if its records have the digest chain that the next one begins with, are
+the operations that the archive has, and their fold ends with the state that the next one begins
+with and gives, row by row, what the archive has of it. So stretches that were each proven by
+themselves prove the whole.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
 
 from ledgermq.garbage import seldom_looked_for_cycles
 from ledgermq_spark.archive.folding import plan_of
-from ledgermq_spark.archive.stretch import FOLD, ArchiveBrokenError, Stretch
-from ledgermq_spark.log.rows import LONG, TEXT, arrow_batch, arrow_type, spark_schema
+from ledgermq_spark.archive.kept import (
+    PAYLOAD_COLUMNS,
+    KeptRows,
+    operation_rows,
+    payload_rows,
+    told_rows,
+)
+from ledgermq_spark.archive.stretch import ArchiveBrokenError, Stretch
+from ledgermq_spark.jobs.reading import EVERYTHING
+from ledgermq_spark.log.headers import header_of
+from ledgermq_spark.log.read_log import LOG_APPEND_TIME, as_operation, hole_rows
+from ledgermq_spark.log.rows import (
+    LONG,
+    OPERATION_COLUMNS,
+    TEXT,
+    arrow_arrays,
+    arrow_batch,
+    operation_row,
+    spark_schema,
+)
+from ledgermq_spark.log.skipped import SKIPPED, Skipped, entries_in
 from ledgermq_spark.rebuild.checkpoints import state_digest
 from ledgermq_spark.rebuild.fold import TOLD, Fold
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
+
+LINKS: Final = "links"
+# Rows that are not compared one by one: the digest chain, which is cut as records were read, and
+# why the fold of what followed stopped when the stretch was made.
+APART: Final = (LINKS, "stopped")
+STATUSES: Final = ("statuses", "topics", "subscriptions", "groups", "stalls")
 
 PROVEN_COLUMNS = (
     ("first", LONG),
@@ -83,51 +113,104 @@ def _prove(path: str, before: str | None) -> tuple[Any, ...]:
         problem = stretch.damage() or again.problem(None if before is None else Path(before))
     except ArchiveBrokenError as error:
         problem = str(error)
+    except (pa.ArrowException, KeyError) as error:
+        problem = f"its files have other columns than they should: {error}"
     took = round((time.monotonic() - started) * 1000)
     return (stretch.first, stretch.last, again.records, again.rows, took, problem)
 
 
 class _Again:
-    """A stretch that is folded once more, and compared with its rows in the archive."""
+    """A stretch that is folded once more, and compared with all that the archive has of it."""
 
     def __init__(self, stretch: Stretch) -> None:
         self._stretch = stretch
-        self._archived = {name: _Archived(stretch, name) for name in TOLD}
+        self._told = {name: KeptRows(told_rows(stretch, name)) for name in TOLD}
+        self._operations = KeptRows(operation_rows(stretch))
+        self._payloads = (one for one in payload_rows(stretch) if one["part"] not in APART)
+        self._links = hashlib.sha256()
         self._state: list[bytes] = []
+        self._skipped: list[Skipped] = []
+        self._newest_ms = -1
         self.records = self.rows = 0
 
     def problem(self, before: Path | None) -> str | None:
         """What does not agree, if anything does not."""
         stretch = self._stretch
         previous = None if before is None else Stretch.at(before)
-        plan = plan_of(stretch, previous, tuple(TOLD))
+        plan = plan_of(stretch, previous, EVERYTHING)
         if stretch.begins_with != (previous and previous.digest):
             return "it begins with another state than the stretch before it ends with"
         fold = Fold(plan)
         for columns in stretch.records():
             self.records += len(columns[0])
+            self._newest_ms = max(self._newest_ms, *columns[1])
             fold.take(*columns)
-            problem = self._compare(fold)
+            problem = self._compare(fold) or self._compare_operations(columns)
             if problem:
                 return problem
         fold.end()
-        problem = self._compare(fold)
-        left = [name for name, rows in self._archived.items() if rows.next_rows(1)]
-        if problem is None and left:
-            problem = f"the archive has more rows of {left[0]} than the fold gives"
-        return problem or self._end(fold)
+        if fold.state.position != stretch.last:
+            return f"its records end at position {fold.state.position}"
+        return self._compare(fold) or self._more() or self._end(fold)
 
     def _compare(self, fold: Fold) -> str | None:
         for batch in fold.told():
             name = batch.column(0)[0].as_py()
             if name not in TOLD:
-                self._state += _state_chunks(batch)
+                problem = self._compare_payloads(batch)
+                if problem:
+                    return problem
                 continue
             rows = batch.column(batch.schema.get_field_index(name))
-            archived = self._archived[name].next_rows(len(rows))
+            archived = self._told[name].next_rows(len(rows))
             if archived is None or not rows.equals(archived):
                 return f"the fold gives other rows of {name} than the archive, {self._where(rows)}"
             self.rows += len(rows)
+        return None
+
+    def _compare_payloads(self, batch: pa.RecordBatch) -> str | None:
+        for row in batch.select(PAYLOAD_COLUMNS).to_pylist():
+            part, payload = row["part"], row["payload"]
+            if part == LINKS:
+                self._links.update(payload)
+                continue
+            if part in ("root", "block"):
+                self._state.append(payload)
+            elif part == "skipped":
+                self._skipped.append(Skipped(*json.loads(payload)))
+            kept = next(self._payloads, None)
+            if kept is None or not _is_as_told(kept, row):
+                return f"the fold gives other {part} than the archive has"
+        return None
+
+    def _compare_operations(self, columns: list[list[Any]]) -> str | None:
+        passed = entries_in(self._skipped)
+        decoded = [
+            operation_row(
+                SKIPPED if offset in passed else as_operation(value, stamp),
+                offset,
+                time_ms * 1000,
+                stamp == LOG_APPEND_TIME,
+            )
+            for offset, time_ms, stamp, value in zip(*columns, strict=True)
+        ]
+        rows = _operations(decoded)
+        if _are_kept(rows, self._operations.next_rows(len(rows))):
+            return None
+        return f"the records are other operations than the archive has, {self._where(rows)}"
+
+    def _more(self) -> str | None:
+        """What the archive has, and the fold does not give."""
+        names = [name for name, rows in self._told.items() if rows.next_rows(1)]
+        names += [one["part"] for one in islice(self._payloads, 1)]
+        if names:
+            return f"the archive has more rows of {names[0]} than the fold gives"
+        if self._operations.next_rows(1):
+            return "the archive has more operations than records"
+        at_holes = _operations(hole_rows(self._skipped))
+        kept_rows = list(operation_rows(self._stretch, of_holes=True))
+        if not _are_kept(at_holes, pa.concat_arrays([at_holes.slice(0, 0), *kept_rows])):
+            return "the archive has other operations than the fold where there is no record"
         return None
 
     def _where(self, rows: Any) -> str:
@@ -136,53 +219,74 @@ class _Again:
 
     def _end(self, fold: Fold) -> str | None:
         stretch = self._stretch
-        if fold.state.position != stretch.last:
-            return f"its records end at position {fold.state.position}"
         if fold.chain != stretch.chain:
             return "its records have another digest chain: one was altered, left out or put in"
         if state_digest(self._state) != stretch.digest:
             return "the fold of its records ends with another state"
+        if _links_kept(stretch) != self._links.digest():
+            return "the archive has another digest chain on the way than its records"
+        if self._newest_ms != stretch.newest_ms:
+            return "its manifest has another time of the newest record than the records have"
         return None
 
 
-def _state_chunks(batch: pa.RecordBatch) -> list[bytes]:
-    """The chunks of the state after the stretch, in the order of their digest."""
-    parts = batch.select(["part", "payload"]).to_pylist()
-    return [row["payload"] for row in parts if row["part"] in ("root", "block")]
+def _operations(rows: list[tuple[Any, ...]]) -> pa.StructArray:
+    columns = arrow_arrays(OPERATION_COLUMNS, rows)
+    return pa.StructArray.from_arrays(columns, names=[name for name, _ in OPERATION_COLUMNS])
 
 
-class _Archived:
-    """The rows of one kind that the archive has of a fold, in their order, so many at a time."""
+def _are_kept(told: pa.StructArray, kept: pa.StructArray | None) -> bool:
+    """Whether operations are those that the archive has.
 
-    def __init__(self, stretch: Stretch, name: str) -> None:
-        self._name = name
-        self._rows = self._read(sorted((stretch.path / FOLD).glob("*.parquet")))
-        self._left: Any = None
+    Older programs wrote numbers that JSON does not know into headers as they are.
+    """
+    if kept is None or told.equals(kept):
+        return kept is not None
+    names = [name for name, _ in OPERATION_COLUMNS if name != "headers"]
+    if len(told) != len(kept) or not all(told.field(one).equals(kept.field(one)) for one in names):
+        return False
+    pairs = zip(told.field("headers").to_pylist(), kept.field("headers").to_pylist(), strict=True)
+    return all(now == then or _as_older(now) == then for now, then in pairs)
 
-    def next_rows(self, count: int) -> Any:
-        """The next rows as an array of structs; None if there are not so many."""
-        import pyarrow as pa
 
-        parts = [] if self._left is None else [self._left]
-        have = sum(map(len, parts))
-        while have < count:
-            part = next(self._rows, None)
-            if part is None:
-                self._left = pa.concat_arrays(parts) if parts else None
-                return None
-            parts.append(part)
-            have += len(part)
-        whole = pa.concat_arrays(parts)
-        self._left = whole.slice(count)
-        return whole.slice(0, count)
+def _as_older(headers: list[str | None] | None) -> list[str | None] | None:
+    """Headers of an operation as programs wrote them that knew no better of such numbers."""
+    if headers is None:
+        return None
+    return [one and json.dumps(header_of(one), separators=(",", ":")) for one in headers]
 
-    def _read(self, files: list[Path]) -> Iterator[Any]:
-        import pyarrow.compute as pc
-        import pyarrow.parquet as pq
 
-        kind = arrow_type(spark_schema(TOLD[self._name]))
-        for path in files:
-            for batch in pq.ParquetFile(path).iter_batches(columns=["part", self._name]):
-                chosen = batch.filter(pc.equal(batch.column(0), self._name))
-                if len(chosen):
-                    yield chosen.column(1).cast(kind)
+def _is_as_told(kept: dict[str, Any], told: dict[str, Any]) -> bool:
+    """Whether a row with a payload says what the fold does.
+
+    Older programs may have told less of statuses.
+    """
+    if kept == told:
+        return True
+    if told["part"] not in STATUSES or kept | {"payload": None} != told | {"payload": None}:
+        return False
+    try:
+        return _is_part_of(json.loads(kept["payload"]), json.loads(told["payload"]))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_part_of(kept: Any, told: Any) -> bool:
+    if isinstance(kept, dict) and isinstance(told, dict):
+        return all(name in told and _is_part_of(one, told[name]) for name, one in kept.items())
+    if isinstance(kept, list) and isinstance(told, list):
+        return len(kept) == len(told) and all(map(_is_part_of, kept, told))
+    return type(kept) is type(told) and bool(kept == told)
+
+
+def _links_kept(stretch: Stretch) -> bytes | None:
+    """The digest of the digest chain as the archive has it; None if any of it is missing."""
+    links, following = hashlib.sha256(), stretch.first
+    for row in payload_rows(stretch):
+        if row["part"] != LINKS:
+            continue
+        if row["block"] != following:
+            return None
+        links.update(row["payload"])
+        following += len(row["payload"]) // links.digest_size
+    return links.digest()

@@ -71,6 +71,8 @@ READ_COLUMNS = (
     ("denials", TEXT),
 )
 NO_HEADERS = (None, None, None, None)
+# The file with rows of positions at which there is no record.
+HOLES = "holes.parquet"
 # Where on the lanes a recorded outcome stands, beside what it says; the last of a record has what
 # its headers say against it.
 RECORDED_COLUMNS = (
@@ -207,9 +209,14 @@ def write_operations(
     passed = entries_in(skipped)
     decode = partial(decode_operations, queue_manager=queue_manager, passed=passed)
     write_made(chosen, decode, columns, directory)
-    holes = [(*operation_row(SKIPPED, at, 0, False), *NO_HEADERS) for at in holes_in(skipped)]
+    holes = [(*one, *NO_HEADERS) for one in hole_rows(skipped)]
     if holes:
-        write_rows(directory / "holes.parquet", columns, [arrow_batch(READ_COLUMNS, holes)])
+        write_rows(directory / HOLES, columns, [arrow_batch(READ_COLUMNS, holes)])
+
+
+def hole_rows(skipped: Sequence[Skipped]) -> list[tuple[Any, ...]]:
+    """What stands, as rows of `OPERATION_COLUMNS`, where there is no record."""
+    return [operation_row(SKIPPED, at, 0, False) for at in holes_in(skipped)]
 
 
 def decode_operations(

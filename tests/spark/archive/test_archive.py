@@ -148,11 +148,11 @@ class TestTampering:
         found = prove_stretches(spark, LogArchive(copy, "QM1").stretches())
         return {at: one.problem for at, one in enumerate(found) if one.problem}
 
-    def change(self, copy, part, changed):
-        """Changes the Parquet file of a part of the first stretch, and the manifest with it."""
+    def change(self, copy, part, changed, number=0):
+        """Changes the Parquet file of a part of a stretch, and the manifest with it."""
         from ledgermq_spark.log.durable_files import file_digest
 
-        stretch = LogArchive(copy, "QM1").stretches()[0]
+        stretch = LogArchive(copy, "QM1").stretches()[number]
         (file,) = (stretch.path / part).glob("*.parquet")
         table = pq.read_table(file)
         pq.write_table(changed(table), file)
@@ -287,6 +287,57 @@ class TestTampering:
 
         self.change(copy, "fold", changed)
         assert "rows of move" in self.problems(spark, copy)[0]
+
+    @pytest.mark.parametrize("column", ["client_id", "settings", "headers", "session_key"])
+    def test_an_operation_that_no_record_is(self, spark, copy, column):
+        """Tables and reports have who did what from there, which no law asks for."""
+
+        def changed(table):
+            values = table.column(column).to_pylist()
+            at = next(at for at, one in enumerate(values) if one)
+            values[at] = values[at][1:]
+            index = table.schema.get_field_index(column)
+            field = table.schema.field(index)
+            return table.set_column(index, field, pa.array(values, field.type))
+
+        self.change(copy, "operations", changed)
+        assert (
+            "the records are other operations than the archive has"
+            in (self.problems(spark, copy)[0])
+        )
+
+    @pytest.mark.parametrize("name", ["statuses", "links", "end", "stalls"])
+    def test_what_is_told_of_a_state(self, spark, copy, name):
+        """A rebuild at the end of a stretch shows it as it is there."""
+
+        def changed(table):
+            at = table.column("part").to_pylist().index(name)
+            return pa.concat_tables([table[:at], table[at + 1 :]])
+
+        self.change(copy, "fold", changed)
+        assert self.problems(spark, copy).keys() == {0}
+
+    def test_the_last_state(self, spark, copy):
+        """Nothing is folded from it yet that would show it."""
+        last = len(LogArchive(copy, "QM1").stretches()) - 1
+
+        def changed(table):
+            at = table.column("part").to_pylist().index("root")
+            payloads = table.column("payload").to_pylist()
+            payloads[at] += b"x"
+            index = table.schema.get_field_index("payload")
+            return table.set_column(index, "payload", pa.array(payloads, pa.binary()))
+
+        self.change(copy, "fold", changed, last)
+        problem = "the fold gives other root than the archive has"
+        assert self.problems(spark, copy) == {last: problem}
+
+    def test_the_time_up_to_which_a_stretch_goes(self, spark, copy):
+        """By it a moment is looked up."""
+        path = LogArchive(copy, "QM1").stretches()[0].path / "manifest.json"
+        manifest = json.loads(path.read_text())
+        path.write_text(json.dumps(manifest | {"newest_ms": manifest["newest_ms"] + 1}))
+        assert "another time of the newest record" in self.problems(spark, copy)[0]
 
     def test_a_stretch_that_is_missing(self, copy):
         """It is told before anything is folded."""

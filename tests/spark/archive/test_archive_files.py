@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import json
+import math
 import os
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from ledgermq.cli.main import main
 from ledgermq_spark.archive.archived import archived_position
 from ledgermq_spark.archive.judged import _place
 from ledgermq_spark.archive.log_archive import ArchiveMissingError, LogArchive
+from ledgermq_spark.archive.proving import _are_kept, _is_as_told, _operations
 from ledgermq_spark.archive.stretch import ArchiveBrokenError
 from ledgermq_spark.log import durable_files
 from ledgermq_spark.log.durable_files import (
@@ -21,6 +23,8 @@ from ledgermq_spark.log.durable_files import (
     unreadable,
     write_durably,
 )
+from ledgermq_spark.log.headers import header_text
+from ledgermq_spark.log.rows import OPERATION_COLUMNS
 from ledgermq_spark.log.store import Store
 
 
@@ -139,3 +143,36 @@ def test_what_was_kept_of_a_stretch_is_not_taken_for_that_of_another(archive, mo
     assert _place(replace(stretch, last=20, chain=b"\1" * 32), store) != kept
     monkeypatch.setattr("ledgermq_spark.archive.judged.os.access", lambda *_: False)
     assert _place(stretch, store).is_relative_to(store.path)
+
+
+def test_headers_of_older_archives_are_those_of_their_records():
+    """They have numbers that JSON does not know as they are; whatever else differs was changed."""
+    header = {"properties": {"a": math.nan, "b": 1.5}, "correlation_id": "x", "type": None}
+    text = header_text(header | {"time_to_live_ms": 7, "delivery_delay_ms": 0, "age_ms": 0})
+    older = '{"p":{"a":NaN,"b":1.5},"c":"x","t":null,"l":7}'
+    column = [name for name, _ in OPERATION_COLUMNS].index("headers")
+
+    def operations(headers):
+        row = [None] * len(OPERATION_COLUMNS)
+        row[column] = headers
+        return _operations([tuple(row)])
+
+    told = operations([text, None])
+    assert _are_kept(told, operations([text, None]))
+    assert _are_kept(told, operations([older, None]))
+    for changed in (older.replace("NaN", "1"), older.replace("7", "8"), None, "[" * 100_000):
+        assert not _are_kept(told, operations([changed, None]))
+
+
+def test_statuses_of_older_archives_may_say_less_and_nothing_else():
+    """What a later program tells besides is not held against them."""
+
+    def row(part, said):
+        return {"part": part, "queue": None, "payload": json.dumps(said).encode()}
+
+    told = row("statuses", [{"name": "q", "message_count": 1, "new": True}])
+    assert _is_as_told(row("statuses", [{"name": "q", "message_count": 1}]), told)
+    for said in ([{"name": "q", "message_count": 2}], [], [{"name": "q", "old": 1}], {}, [1]):
+        assert not _is_as_told(row("statuses", said), told)
+    assert not _is_as_told(row("topics", [{"name": "q", "message_count": 1}]), told)
+    assert not _is_as_told({**told, "payload": b"["}, told)

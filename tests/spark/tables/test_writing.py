@@ -110,7 +110,7 @@ def test_tables_stay_as_they_are_until_all_of_them_are_written_anew(tmp_path):
 def test_what_is_no_table_is_not_taken_away_for_one(tmp_path, foreign):
     """As the messages of a journal's backups are, in a directory that has the name of a table."""
     (tmp_path / "messages" / foreign).mkdir(parents=True)
-    with pytest.raises(TablesOtherwiseError, match="messages/.* belongs to no table"):
+    with pytest.raises(TablesOtherwiseError, match=r"messages/.* belongs to no table"):
         check_whole(tmp_path)
     assert (tmp_path / "messages" / foreign).exists()
 
