@@ -11,7 +11,10 @@ from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import PositionsSkipped, VersionOffered
 from ledgermq.wire.framing.codec import encode_operation
 from ledgermq.wire.topics.reading import LogUnreadableError
-from ledgermq_spark.jobs.run import run_audit
+from ledgermq_spark.archive.archived import archived_facts
+from ledgermq_spark.archive.folding import rebuild_archived
+from ledgermq_spark.archive.updating import update_archive
+from ledgermq_spark.jobs.run import run_audit, run_proof
 from ledgermq_spark.rebuild.rebuild import rebuild_at
 from ledgermq_spark.rebuild.stopping import FoldStoppedError
 from support.brokers import topic_surgery as surgery
@@ -118,3 +121,37 @@ def test_a_declaration_that_counts_for_nothing_is_no_note(spark, place):
     )
     assert report.anomalies == []
     assert [one for one in report.notes if "were declared skipped" in one] == []
+
+
+def test_an_archive_goes_on_over_a_hole_once_it_is_declared(spark, place, tmp_path):
+    """What stands below it is kept and proven before, and all of it behind."""
+    place.worker("first")
+    client = place.client()
+    session = client.open()
+    session.put("queue:a", 2)
+    session.do(op.Commit, deliveries=[], puts=2)
+    in_transaction(place, b"rubbish")
+    where = {"topic_prefix": place.topics.prefix, "spark": spark}
+    archive = tmp_path / "archive"
+
+    def archived():
+        """The last position, if all is proven and a rebuild comes to what the log comes to."""
+        found, findings = run_proof(archive, "QM1", spark=spark)
+        assert ([one.problem for one in found if one.problem], findings) == ([], [])
+        rebuilt = rebuild_archived(archive, "QM1", spark=spark)
+        last = found[-1].last
+        assert rebuilt.position == last
+        assert rebuilt.digest == rebuild_at(place.bootstrap, "QM1", last, **where).digest
+        return last
+
+    with pytest.raises(FoldStoppedError, match="has a hole") as told:
+        update_archive(place.bootstrap, "QM1", archive, **where)
+    hole = int(str(told.value).rpartition("log skip ")[2].rstrip("`"))
+    assert archived() == hole - 1
+    assert skip(place, hole, "--yes").returncode == 0
+    session.put("queue:a", 1)
+    update_archive(place.bootstrap, "QM1", archive, **where)
+    last = archived()
+    facts = archived_facts(archive, "QM1", spark=spark)
+    (row,) = facts.rows("SELECT count(DISTINCT position) AS positions FROM {operations}")
+    assert row["positions"] == last + 1
