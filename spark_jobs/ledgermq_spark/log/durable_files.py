@@ -24,8 +24,9 @@ class DirectoryUnwritableError(LedgerMQError):
 
 
 def plain_name(queue_manager: str) -> str:
-    """A queue manager's name as part of a path."""
-    return quote(queue_manager, safe="")
+    """A queue manager's name as part of a path, which `.` and `..` would lead out of."""
+    name = quote(queue_manager, safe="")
+    return name if name.strip(".") else name.replace(".", "%2E")
 
 
 def file_digest(path: Path) -> str:

@@ -7,6 +7,7 @@ import math
 import os
 from dataclasses import replace
 from datetime import UTC, datetime
+from urllib.parse import unquote
 
 import pytest
 
@@ -50,6 +51,16 @@ def archive(tmp_path) -> LogArchive:
     }
     (archive.home / f"{0:019}" / "manifest.json").write_text(json.dumps(manifest))
     return archive
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/../b", "%2E", "-", "Q" * 128])
+def test_what_is_kept_of_a_queue_manager_lies_in_the_archive(tmp_path, name):
+    """Whatever it is called: its directory is one of its own there."""
+    with LogArchive(tmp_path / "archive", name).adding():
+        pass
+    assert [one.name for one in tmp_path.iterdir()] == ["archive"]
+    (home,) = (tmp_path / "archive").iterdir()
+    assert unquote(home.name) == name
 
 
 def test_a_directory_that_cannot_be_looked_at_is_not_taken_for_an_empty_one(archive):
