@@ -74,12 +74,17 @@ def prepare_classes(program: str, java: Path, jars: Sequence[Path], code: str) -
     archive.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{program}.", dir=archive.parent) as directory:
         made = Path(directory) / "archive"
+        # Java warns on standard output, from which Spark's script takes the command that it runs.
+        options = f'-Xlog:disable "-XX:ArchiveClassesAtExit={made}"'
         try:
             subprocess.run(
                 [sys.executable, "-c", code, directory],
-                env=os.environ | {"JDK_JAVA_OPTIONS": f'"-XX:ArchiveClassesAtExit={made}"'},
+                env=os.environ | {"JDK_JAVA_OPTIONS": options},
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
                 timeout=RUN_TIMEOUT_SECONDS,
                 check=True,
             )
@@ -87,7 +92,18 @@ def prepare_classes(program: str, java: Path, jars: Sequence[Path], code: str) -
                 old.unlink()
             made.rename(archive)
         except (OSError, subprocess.SubprocessError) as cause:
-            print(f"ledgermq: done without: {cause}", file=sys.stderr, flush=True)
+            why = _why(cause)
+            print(f"ledgermq: {program} starts slower without: {why}", file=sys.stderr, flush=True)
+
+
+def _why(cause: OSError | subprocess.SubprocessError) -> str:
+    """Return what stopped a run: its last line, rather than the program that it was given."""
+    if isinstance(cause, subprocess.TimeoutExpired):
+        return f"it took more than {RUN_TIMEOUT_SECONDS} seconds"
+    if isinstance(cause, subprocess.CalledProcessError):
+        lines = (cause.stdout or "").split("\n")
+        return next((line for line in reversed(lines) if line.strip()), f"code {cause.returncode}")
+    return str(cause)
 
 
 if __name__ == "__main__":

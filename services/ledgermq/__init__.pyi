@@ -35,7 +35,12 @@ from ledgermq.client.sending.receipts import ReceiptFuture as ReceiptFuture
 from ledgermq.client.sending.receipts import SendReceipt as SendReceipt
 from ledgermq.client.session import Session as Session
 from ledgermq.client.settings import PickleWarning as PickleWarning
-from ledgermq.errors import *  # noqa: F403
+from ledgermq.errors.base import *  # noqa: F403
+from ledgermq.errors.connections import *  # noqa: F403
+from ledgermq.errors.destinations import *  # noqa: F403
+from ledgermq.errors.groups import *  # noqa: F403
+from ledgermq.errors.messages import *  # noqa: F403
+from ledgermq.errors.sessions import *  # noqa: F403
 from ledgermq.errors.warnings import IncompleteGroupWarning as IncompleteGroupWarning
 from ledgermq.errors.warnings import IncompleteMessageWarning as IncompleteMessageWarning
 from ledgermq.errors.warnings import InconsistentUnitOfWorkWarning as InconsistentUnitOfWorkWarning

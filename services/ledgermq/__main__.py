@@ -1,8 +1,25 @@
-"""``python -m ledgermq``: the command line, where its script is not on the path."""
+"""The command line: the script `ledgermq`, and ``python -m ledgermq`` where it is not found."""
 
 import sys
 
-from ledgermq.cli.main import main
+USAGE = 2
+
+
+def main() -> int:
+    """Run the command line; the bare install is the client, and says what is missing."""
+    try:
+        from ledgermq.cli.main import main as run
+    except ModuleNotFoundError as error:
+        if error.name != "click":
+            raise
+        print(
+            "error: the command line needs click, which is not installed: "
+            "pip install 'ledgermq[cli]'",
+            file=sys.stderr,
+        )
+        return USAGE
+    return run()
+
 
 if __name__ == "__main__":
     sys.exit(main())

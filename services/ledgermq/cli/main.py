@@ -62,9 +62,13 @@ _COMMANDS: Final = {
 _EXTRAS: Final = {
     "faust": "processor",
     "aiokafka": "processor",
+    "prometheus_client": "processor",
+    "pythonjsonlogger": "processor",
     "pyspark": "spark",
     "pyarrow": "spark",
     "pandas": "spark",
+    "duckdb": "spark",
+    "sqlglot": "spark",
     "ledgermq_spark": "spark",
     "rich": "cli",
     "jinja2": "cli",
