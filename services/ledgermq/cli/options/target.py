@@ -86,11 +86,13 @@ class Target:
         """See at once whether something listens at the address; a dead one is else waited for.
 
         Raises:
-            AddressError: The address is none.
+            AddressError: The address is none, or the queue manager's name.
             BrokerUnavailableError: Nothing listens there.
         """
+        from ledgermq.wire.topics.address import parse_address
+
         problems = []
-        for server in self.bootstrap.split(","):
+        for server in parse_address(self.address)[0].split(","):
             host, _, port = server.rpartition(":")
             patience = min(self.timeout_seconds, PROBE_SECONDS_MAX)
             try:
