@@ -14,7 +14,7 @@ from pathlib import Path
 from ledgermq.embedded import EmbeddedError, broker_jars, delta_jars, spark_connector_jars
 from ledgermq.embedded.class_archive import class_archive, outdated_archives
 from ledgermq.embedded.jars import BROKER
-from ledgermq.embedded.java import find_java, first_java
+from ledgermq.embedded.java import find_java
 from ledgermq_spark.log.session import spark_jars, spark_program
 
 RUN_TIMEOUT_SECONDS = 300
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> None:
         delta_jars()
         if arguments != ["--spark"]:
             prepare_classes(BROKER.name, find_java(), broker_jars(), RUN_BROKER)
-            prepare_classes(spark_program(), first_java() or find_java(), spark_jars(), RUN_SPARK)
+            prepare_classes(spark_program(), find_java(), spark_jars(), RUN_SPARK)
     except EmbeddedError as error:
         sys.exit(f"ledgermq: {error}")
 

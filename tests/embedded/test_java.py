@@ -55,6 +55,16 @@ def test_old_java_is_named_with_its_place_and_version(monkeypatch, tmp_path):
 
 
 @pytest.mark.usefixtures("no_java")
+def test_java_that_cannot_start_is_told_with_its_own_words(monkeypatch, tmp_path):
+    """Where memory is short, another Java would not help."""
+    java = fake_java(tmp_path / "path", "17")
+    java.write_text("#!/bin/sh\necho 'Could not reserve space for heap'", encoding="utf-8")
+    monkeypatch.setenv("PATH", str(java.parent))
+    with pytest.raises(JavaTooOldError, match="not say its version but 'Could not reserve space"):
+        find_java()
+
+
+@pytest.mark.usefixtures("no_java")
 def test_java_home_comes_before_path(monkeypatch, tmp_path):
     """JAVA_HOME is a choice, PATH a habit."""
     home = fake_java(tmp_path / "home" / "bin", "17.0.1")

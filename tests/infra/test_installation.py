@@ -1,13 +1,17 @@
 """What who installs LedgerMQ meets first: types for programs, a bare install, `make setup`."""
 
 import importlib.util
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import ledgermq
 from ledgermq import aio
+from ledgermq.cli.commands.up import _introduce
+from ledgermq.cli.printing.output import Output
 from ledgermq.embedded.jars import _ivy_jar
 from ledgermq.embedded.java import find_java
 from support.checkout import ROOT
@@ -75,3 +79,52 @@ def test_classes_that_cannot_be_prepared_are_a_line_and_not_a_program(fetch_jars
     fetch_jars.prepare_classes("kafka-1", find_java(), [], code)
     _, line = capsys.readouterr().err.splitlines()
     assert line == "ledgermq: kafka-1 starts slower without: the disk is full"
+
+
+def test_what_a_terminal_is_told_to_call_can_be_copied(capsys):
+    """A data directory may have a space in its name."""
+    _introduce(Output(as_json=False), Path("my data"), "127.0.0.1:9092", "QM1")
+    assert "ledgermq queue list --data-dir 'my data'" in capsys.readouterr().out
+
+
+def test_a_command_without_standard_output_takes_nothing_off_a_queue():
+    """A traceback said so before; what it would print must not vanish either."""
+    answer = subprocess.run(
+        ["sh", "-c", '"$0" -m ledgermq get orders >&-', sys.executable],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 2
+    assert answer.stderr == "error: standard output is closed: send it to a file, or to /dev/null\n"
+
+
+def run_spark(**changes):
+    """Start Spark in a process of its own, with another environment."""
+    program = "from ledgermq_spark.log.session import spark_session\n"
+    program += "spark = spark_session(brief=True)\nprint(spark.range(3).count())\nspark.stop()"
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | changes,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_spark_starts_where_the_directory_for_temporary_files_has_a_space(tmp_path):
+    """Java took what came after the space for the class that it is to run."""
+    temporary = tmp_path / "it's \u00fc here"
+    temporary.mkdir()
+    answer = run_spark(TMPDIR=str(temporary))
+    assert answer.stdout == "3\n", answer.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_spark_takes_the_java_that_the_broker_takes(tmp_path):
+    """Its script takes JAVA_HOME as it is, where no Java or an old one may be."""
+    answer = run_spark(JAVA_HOME=str(tmp_path), PATH=f"{find_java().parent}:{os.environ['PATH']}")
+    assert answer.stdout == "3\n", answer.stderr

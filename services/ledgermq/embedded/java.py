@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 from ledgermq.embedded.errors import JavaMissingError, JavaTooOldError
+from ledgermq.errors.shown import shown
 
 JAVA_VERSION_MIN = 17
 # The first level of compilation is enough for a process that does not live long.
@@ -34,10 +35,13 @@ def find_java() -> Path:
     """
     rejected: list[str] = []
     for source, java in _candidates():
-        version = java_version(java)
+        said = _said(java)
+        version = _version_in(said)
         if version is not None and version >= JAVA_VERSION_MIN:
             return java
-        found = "did not say its version" if version is None else f"is version {version}"
+        found = f"is version {version}"
+        if version is None:
+            found = f"did not say its version but {shown(' '.join(said.split()))}"
         rejected.append(f"{java} (from {source}) {found}")
     if rejected:
         raise JavaTooOldError(
@@ -52,25 +56,30 @@ def find_java() -> Path:
 
 def java_version(java: Path) -> int | None:
     """Return the feature version (8, 17, 21, ...) of a `java` command, or None if it has none."""
+    return _version_in(_said(java))
+
+
+def _said(java: Path) -> str:
+    """What a `java` command says of its version, or why it does not."""
     try:
         answer = subprocess.run(
             [str(java), "-version"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=PROBE_TIMEOUT_SECONDS,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
+    except (OSError, subprocess.TimeoutExpired) as cause:
+        return str(cause)
+    return answer.stderr + answer.stdout
+
+
+def _version_in(said: str) -> int | None:
     # Java 8 and older call themselves 1.8 and so on.
-    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    match = re.search(r'version "(?:1\.)?(\d+)', said)
     return int(match.group(1)) if match else None
-
-
-def first_java() -> Path | None:
-    """Return the `java` command that a program takes which does not ask for its version: Spark."""
-    return next((java for _, java in _candidates()), None)
 
 
 def _candidates() -> list[tuple[str, Path]]:

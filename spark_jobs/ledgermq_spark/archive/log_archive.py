@@ -7,6 +7,7 @@ leaves nothing that counts, and of two who make the same stretch one succeeds.
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -94,7 +95,7 @@ class LogArchive:
         if not found:
             raise ArchiveMissingError(
                 f"there is nothing of {self.queue_manager} in {self.path}: "
-                f"`ledgermq archive update {self.path}` begins it"
+                f"`ledgermq archive update {shlex.quote(str(self.path))}` begins it"
             )
         return found
 

@@ -109,6 +109,8 @@ def spark_session(
         SparkUnavailableError: PySpark, pandas or PyArrow is not installed.
         JarsUnavailableError: The Kafka connector, or Delta Lake if asked for, is not cached and
             could not be fetched.
+        JavaMissingError: There is no Java.
+        JavaTooOldError: There is one, but it is too old.
         SparkSettingError: A variable that says how much Spark may take holds something else.
     """
     try:
@@ -127,8 +129,12 @@ def spark_session(
         return _submitted_session(application, log_level)
     from ledgermq.embedded.class_archive import archive_options
     from ledgermq.embedded.jars import delta_jars, spark_connector_jars
-    from ledgermq.embedded.java import QUICK_START, first_java
+    from ledgermq.embedded.java import QUICK_START, find_java
 
+    java = find_java()
+    # Spark's script takes that of JAVA_HOME, else that on the path, whatever its version.
+    if java != Path(os.environ.get("JAVA_HOME", "")) / "bin" / "java":
+        os.environ.pop("JAVA_HOME", None)
     jars = ",".join(map(str, [*spark_connector_jars(), *(delta_jars() if delta else ())]))
     scratch = str(directory or directory_until_exit())
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -138,7 +144,7 @@ def spark_session(
     builder = SparkSession.builder.master(f"local[{cores}]").appName(application)
     if brief:
         java_options = f"{QUICK_START} {CODE_CACHE} {java_options}"
-    archive = map(shlex.quote, archive_options(spark_program(), first_java(), spark_jars()))
+    archive = map(shlex.quote, archive_options(spark_program(), java, spark_jars()))
     java_options = " ".join([*archive, java_options])
     settings = _settings(scratch, jars, driver_memory or machine.memory(cores), java_options)
     settings |= partitions(BRIEF_PARTITIONS if brief else cores)
@@ -184,13 +190,14 @@ def _submitted_session(application: str, log_level: str) -> SparkSession:
 
 
 def _settings(scratch: str, jars: str, driver_memory: str, java_options: str) -> dict[str, str]:
+    temporary = shlex.quote(f"-Djava.io.tmpdir={scratch}")
     return JOB_SETTINGS | {
         "spark.jars": jars,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(_source_roots()),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": driver_memory,
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} {java_options}".strip(),
+        "spark.driver.extraJavaOptions": f"{temporary} {java_options}".strip(),
         "spark.local.dir": scratch,
         "spark.sql.warehouse.dir": str(Path(scratch) / "warehouse"),
         "spark.ui.enabled": "false",

@@ -120,7 +120,11 @@ class ParquetRows:
         reader = (
             spark.read if self.columns is None else spark.read.schema(spark_schema(self.columns))
         )
-        rows = reader.parquet(*self.paths).select("*", col("_metadata.file_path").alias("file"))
+        # Spark tells of its files by address, where a space is %20, and takes no address back.
+        paths = [
+            f"file:{local_path(one)}" if one.startswith("file:") else one for one in self.paths
+        ]
+        rows = reader.parquet(*paths).select("*", col("_metadata.file_path").alias("file"))
         return spark.sql(self.query, rows=rows)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ledgermq_spark.log.store import Store
+from ledgermq_spark.log.store import ParquetRows, Store
 
 pytestmark = pytest.mark.spark
 WAYS = ("keep", "hold")
@@ -34,3 +34,12 @@ def test_what_is_large_only_in_memory_is_not_held_whole_for_a_join(spark, tmp_pa
     assert on_disk < 10_000_000, "a frame that Spark would take for small"
     plan = kept.join(spark.range(10_000_000), "id")._jdf.queryExecution().executedPlan().toString()
     assert "BroadcastHashJoin" not in plan
+
+
+def test_files_that_spark_told_of_are_read_below_a_directory_with_a_space(spark, tmp_path):
+    """It tells of them by address, with %20 and so on, and takes no address back."""
+    place = str(tmp_path / "my \u00fc 100% data")
+    spark.range(3).write.parquet(place)
+    told = spark.read.parquet(place).inputFiles()
+    rows = ParquetRows(paths=told).frame(spark)
+    assert sorted(row["id"] for row in rows.collect()) == [0, 1, 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 from pathlib import Path
 from types import FrameType
@@ -97,7 +98,9 @@ def _introduce(output: Output, directory: Path, bootstrap: str, queue_manager: s
             }
         )
         return
-    option = "" if directory == DATA_DIRECTORY_DEFAULT else f" --data-dir {directory}"
+    option = (
+        "" if directory == DATA_DIRECTORY_DEFAULT else f" --data-dir {shlex.quote(str(directory))}"
+    )
     output.fields(
         {
             "Address": bootstrap,

@@ -31,6 +31,8 @@ Stages = Callable[[str, int, int], None]
 
 SCRATCH, LOCK = "ledgermq-spark-", "lock"
 TAIL_LINES = 15
+# Where in Java an error came from: it would push the error itself out of the tail.
+FRAME = "\tat "
 # They write what went wrong on standard error, with all of Java's frames; our errors say it.
 TALKATIVE = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -65,10 +67,8 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
-    from ledgermq.embedded.java import find_java
     from ledgermq_spark.log.session import BRIEF_OPERATIONS_MAX, spark_session
 
-    find_java()
     for name in TALKATIVE:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     # What is between Python and Java writes down each Ctrl-C with all frames, by these two.
@@ -97,8 +97,9 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
                 raise
             text = f"Spark failed: {_reason(error)}. {_kept(log)}"
             if session is None:
-                tail = log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
-                text = "\n".join([f"{text}; it ends with:", *tail])
+                lines = log.read_text(errors="replace").splitlines()
+                told = [line for line in lines if not line.startswith(FRAME)]
+                text = "\n".join([f"{text}; it ends with:", *told[-TAIL_LINES:]])
             raise SparkFailedError(text) from error
 
 
