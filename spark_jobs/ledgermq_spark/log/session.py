@@ -109,8 +109,7 @@ def spark_session(
         SparkUnavailableError: PySpark, pandas or PyArrow is not installed.
         JarsUnavailableError: The Kafka connector, or Delta Lake if asked for, is not cached and
             could not be fetched.
-        JavaMissingError: There is no Java.
-        JavaTooOldError: There is one, but it is too old.
+        JavaMissingError, JavaTooOldError: There is no Java that is new enough.
         SparkSettingError: A variable that says how much Spark may take holds something else.
     """
     try:
@@ -127,14 +126,9 @@ def spark_session(
         return active
     if is_submitted():
         return _submitted_session(application, log_level)
-    from ledgermq.embedded.class_archive import archive_options
     from ledgermq.embedded.jars import delta_jars, spark_connector_jars
-    from ledgermq.embedded.java import QUICK_START, find_java
+    from ledgermq.embedded.java import QUICK_START
 
-    java = find_java()
-    # Spark's script takes that of JAVA_HOME, else that on the path, whatever its version.
-    if java != Path(os.environ.get("JAVA_HOME", "")) / "bin" / "java":
-        os.environ.pop("JAVA_HOME", None)
     jars = ",".join(map(str, [*spark_connector_jars(), *(delta_jars() if delta else ())]))
     scratch = str(directory or directory_until_exit())
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -144,15 +138,28 @@ def spark_session(
     builder = SparkSession.builder.master(f"local[{cores}]").appName(application)
     if brief:
         java_options = f"{QUICK_START} {CODE_CACHE} {java_options}"
-    archive = map(shlex.quote, archive_options(spark_program(), java, spark_jars()))
-    java_options = " ".join([*archive, java_options])
+    java_options = f"{_archive_of_chosen_java()} {java_options}"
     settings = _settings(scratch, jars, driver_memory or machine.memory(cores), java_options)
-    settings |= partitions(BRIEF_PARTITIONS if brief else cores)
-    settings |= (SMALL_PAGES if brief else {}) | (DELTA_SETTINGS if delta else {})
+    settings |= partitions(BRIEF_PARTITIONS if brief else cores) | (SMALL_PAGES if brief else {})
+    settings |= DELTA_SETTINGS if delta else {}
     Path(scratch).mkdir(parents=True, exist_ok=True)
     spark = builder.config(map={**settings}).getOrCreate()
     spark.sparkContext.setLogLevel(log_level)
     return spark
+
+
+def _archive_of_chosen_java() -> str:
+    """Have Spark's script take the Java that the broker takes; return what has it map its classes.
+
+    The script takes that of JAVA_HOME, else that on the path, whatever its version.
+    """
+    from ledgermq.embedded.class_archive import archive_options
+    from ledgermq.embedded.java import find_java
+
+    java = find_java()
+    if java != Path(os.environ.get("JAVA_HOME", "")) / "bin" / "java":
+        os.environ.pop("JAVA_HOME", None)
+    return shlex.join(archive_options(spark_program(), java, spark_jars()))
 
 
 def partitions(number: int) -> dict[str, str]:
@@ -197,7 +204,7 @@ def _settings(scratch: str, jars: str, driver_memory: str, java_options: str) ->
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": driver_memory,
-        "spark.driver.extraJavaOptions": f"{temporary} {java_options}".strip(),
+        "spark.driver.extraJavaOptions": f"{temporary} {java_options}",
         "spark.local.dir": scratch,
         "spark.sql.warehouse.dir": str(Path(scratch) / "warehouse"),
         "spark.ui.enabled": "false",
