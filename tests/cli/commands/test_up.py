@@ -106,6 +106,13 @@ def test_a_worker_that_dies_is_started_again(directory):
         assert call("put", "after", "x", "--data-dir", directory, "--timeout", 60).returncode == OK
 
 
+def test_the_end_of_its_terminal_stops_all_as_ctrl_c_does(directory):
+    """SIGHUP lets the worker write its last checkpoint; it ended `up` alone, as a crash."""
+    with running(directory) as (process, _):
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(timeout=PATIENCE_SECONDS) == OK
+
+
 def worker_of(directory: Path) -> int:
     """The process id of the worker on a directory."""
     found = [

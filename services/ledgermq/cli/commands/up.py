@@ -43,12 +43,12 @@ SUPERVISOR_STOPPED: Final = 0
 def up(
     data_directory: Path, port: int, queue_manager: str, topic_prefix: str, as_json: bool
 ) -> int:
-    """Run a Kafka broker and a worker until Ctrl-C or SIGTERM.
+    """Run a Kafka broker and a worker until Ctrl-C, SIGTERM or the end of the terminal.
 
     The data stay in the data directory and are there at the next start. A worker that dies is
     started again. Broker and worker listen on this machine only.
     """
-    from ledgermq.processor.worker.supervisor import Supervisor
+    from ledgermq.processor.worker.supervisor import Supervisor, stop_signals
     from ledgermq.wire.kafka.settings import forget_kafka_environment
 
     output = Output(as_json=as_json)
@@ -57,7 +57,8 @@ def up(
             "LEDGERMQ_KAFKA_... in the environment does not count here: this broker has no users "
             "and no TLS, and listens on this machine only"
         )
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in stop_signals():
+        signal.signal(number, _interrupt)
     with announce(data_directory) as tell_others:
         supervisor = Supervisor(
             data_directory,
@@ -83,7 +84,7 @@ def up(
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """SIGTERM while starting ends as Ctrl-C does."""
+    """Whatever tells it to stop while it starts ends as Ctrl-C does."""
     raise KeyboardInterrupt
 
 

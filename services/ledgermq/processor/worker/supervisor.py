@@ -47,6 +47,16 @@ class WorkerNotRunningError(LedgerMQError):
     code = "worker-not-running"
 
 
+def stop_signals() -> list[signal.Signals]:
+    """Ctrl-C, SIGTERM, and the end of the terminal unless that is ignored, as `nohup` has it."""
+    all_of_them = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    return [
+        one
+        for one in all_of_them
+        if one is not signal.SIGHUP or signal.getsignal(one) is not signal.SIG_IGN
+    ]
+
+
 class Supervisor:
     """Runs a broker and a worker on one data directory.
 
@@ -135,14 +145,11 @@ class Supervisor:
             self._worker.kill()
 
     def run(self, ready: Callable[[], None] = lambda: None) -> int:
-        """Waits until SIGINT, SIGTERM or a worker that cannot be helped; stops all; exit code.
+        """Waits for one of `stop_signals` or a worker that cannot be helped; stops all; exit code.
 
         `ready` is called once signals are taken care of.
         """
-        previous = {
-            number: signal.signal(number, self._signalled)
-            for number in (signal.SIGINT, signal.SIGTERM)
-        }
+        previous = {number: signal.signal(number, self._signalled) for number in stop_signals()}
         try:
             ready()
             while not self._stopping.wait(0.5):
