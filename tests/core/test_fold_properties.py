@@ -14,11 +14,14 @@ from support.checks import checks
 from support.checks.checked_histories import check_history, examples
 from support.generators.generators import Entry, informed_histories, naive_histories
 from support.generators.group_generators import group_histories
+from support.generators.mixed_histories import mixed_history
 from support.generators.quota_generators import quota_histories
 from support.planted.fold_faults import CONNECTIONS, FOLD, JOURNAL, UNIT_LIMITS
 from support.planted.order_faults import GROUPS
 from support.planted.planted_faults import expect_found_by, named
 from support.planted.put_faults import QUOTAS
+
+SEEDS = (*range(6), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 120)))
 
 
 @examples(200)
@@ -49,6 +52,12 @@ def test_histories_of_groups_leave_a_sound_state_that_the_model_agrees_with(hist
 def test_histories_with_quotas_leave_a_sound_state_that_the_model_agrees_with(history):
     """Small quotas, several sessions and both policies, with the same checks (INF-18, INF-20)."""
     check_history(history)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mixed_histories_leave_a_sound_state_that_the_model_agrees_with(seed):
+    """What one generator leaves the others go on with, with the same checks."""
+    check_history(mixed_history(seed, steps=60))
 
 
 def replay(state, history: Sequence[Entry]) -> list[object]:

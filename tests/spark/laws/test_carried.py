@@ -12,6 +12,8 @@ from ledgermq_spark.laws.facts import RAW
 from support.audits.engines import duck_engine
 from support.audits.stretches import Stretches
 from support.brokers.log_writer import Script
+from support.generators.mixed_histories import mixed_history
+from support.planted.trial import log_of
 from support.random_logs.random_ids import RandomIds
 from support.random_logs.random_log import RandomLog
 from support.random_logs.random_sources import RandomSources
@@ -24,6 +26,7 @@ FLAVOURS = (
     {"groups": True, "quotas": True, "clock": True},
 )
 LENGTH = 100
+MIXED = 4
 CUTS = 2
 ROUNDS = (5, 20)
 
@@ -100,6 +103,9 @@ def facts(spark):
     for seed in range(3):
         ids = RandomIds(Script(random=random.Random(seed))).grow(LENGTH)
         stretches.cut(f"random ids {seed}", ids.entries, cuts(LENGTH, seed))
+    for seed in range(MIXED):
+        log = log_of(mixed_history(seed))
+        stretches.cut(f"mixed {seed}", log, cuts(len(log), seed))
     for rounds in ROUNDS:
         entries, end = routine(rounds)
         stretches.cut(f"routine {rounds}", entries, [end, end + 1])

@@ -6,7 +6,9 @@ import random
 from collections.abc import Iterator
 
 from support.brokers.log_writer import Script
+from support.generators.mixed_histories import mixed_history
 from support.planted.group_planting import clashes
+from support.planted.trial import log_of
 from support.random_logs.random_doubts import RandomDoubts, SegmentDoubts
 from support.random_logs.random_endings import RandomEndings
 from support.random_logs.random_ids import RandomIds
@@ -53,6 +55,8 @@ RANDOM = (
     (17, 160, ("redelivery", "ordered", "moves")),
     (5, 300, ("unit_limits", "quotas", "ends", "clock")),
 )
+# So many histories that mix all generators; `test_mixed` has more.
+MIXED = 4
 FIFO_MODES = ("PROTECTED", "SERIALIZED", "CONCURRENT", "PROTECTED")
 DELAYS = {"delays_ms": (50, 150, 400), "segmented": True}
 # Seed, the second destination, what else there is.
@@ -75,6 +79,8 @@ def random_logs() -> Iterator[tuple[str, Script]]:
             **more,
         )
         yield f"random {seed} modes {place}", log.grow(170)
+    for seed in range(MIXED):
+        yield f"mixed {seed}", Script(entries=log_of(mixed_history(seed)))
     yield "random lifetimes", RandomLifetimes(Script(random=random.Random(9))).grow(260)
     yield "random sources", RandomSources(Script(random=random.Random(5))).grow(200)
     yield "random ids", RandomIds(Script(random=random.Random(6))).grow(200)

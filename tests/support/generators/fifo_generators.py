@@ -89,6 +89,10 @@ class FifoWriter(Writer):
         self.open()
         self.receive(self.model.sessions[-1])
 
+    def step(self) -> None:
+        """One entry or a few."""
+        self.step_among(STEPS, PAUSES_US)
+
 
 @st.composite
 def fifo_histories(draw: st.DrawFn, steps: int = 20) -> list[Entry]:
@@ -96,5 +100,5 @@ def fifo_histories(draw: st.DrawFn, steps: int = 20) -> list[Entry]:
     writer = FifoWriter(draw)
     writer.begin()
     for _ in range(steps):
-        writer.step_among(STEPS, PAUSES_US)
+        writer.step()
     return writer.history

@@ -111,6 +111,10 @@ class GroupOrderWriter(Writer):
         self.open()
         self.receive(self.model.sessions[-1])
 
+    def step(self) -> None:
+        """One entry or a few."""
+        self.step_among(STEPS, PAUSES_US)
+
 
 @st.composite
 def group_order_histories(draw: st.DrawFn, steps: int = 30) -> list[Entry]:
@@ -118,5 +122,5 @@ def group_order_histories(draw: st.DrawFn, steps: int = 30) -> list[Entry]:
     writer = GroupOrderWriter(draw)
     writer.begin()
     for _ in range(draw(st.integers(1, steps))):
-        writer.step_among(STEPS, PAUSES_US)
+        writer.step()
     return writer.history

@@ -39,11 +39,15 @@ class StorageWriter(Writer):
         """A history of about so many entries."""
         self.prelude()
         for _ in range(steps):
-            self.time += self.one((0, 0, 0, 50_000, 1_000_000))
-            kind = self.one(WEIGHTS)
-            sessions = self.model.sessions
-            getattr(self, kind if sessions else "open")(*(sessions and [self.one(sessions)]))
+            self.step()
         return self.history
+
+    def step(self) -> None:
+        """One entry or a few."""
+        self.time += self.one((0, 0, 0, 50_000, 1_000_000))
+        kind = self.one(WEIGHTS)
+        sessions = self.model.sessions
+        getattr(self, kind if sessions else "open")(*(sessions and [self.one(sessions)]))
 
     def prelude(self) -> None:
         """Sessions, small segments, and somewhere to go for what expires."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ledgermq.wire.framing.header_lists import NO_HEADER
 from support.model.journal import ModelJournal
 from support.model.moves import SETTINGS
 from support.model.storage import LIVE
@@ -69,6 +70,11 @@ class ModelBase(ModelJournal):
     def told_group(self, message: Row) -> Row | None:
         """A message's place in a group; whether its writer kept the order is forgotten."""
         return message["group"] and message["group"] | {"logical_order": False}
+
+    def kept_header(self, message: Row) -> list[Row]:
+        """A message's header, unless it says nothing, as when a copy is in no group any more."""
+        told = (message["header"] or NO_HEADER) | {"group": self.told_group(message)}
+        return [told] if told != NO_HEADER else []
 
     def header_size(self, header: Any) -> int:
         """§3: UTF-8 of texts and names, 8 for everything else."""

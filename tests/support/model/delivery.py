@@ -152,8 +152,8 @@ class ModelDelivery(ModelHandling):
         """§5 Delivery: one message at a time to whoever has fewest in flight."""
         shares: list[tuple[Row, list[list[Row]]]] = []
         order = self.available(name)
-        while turn := self.in_turn(name, order):
-            waiting = [one for one in self.receivers(name) if self._waits(one)]
+        while waiting := [one for one in self.receivers(name) if self._waits(one)]:
+            turn = self.in_turn(name, order)
             found = [(one, self.head(one, turn)) for one in waiting]
             heads = [(one, head) for one, head in found if any(head is each for each in turn)]
             if not heads:

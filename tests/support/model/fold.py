@@ -231,9 +231,7 @@ class Model(ModelOperations):
             {name: one[name] for name in told}
             | {
                 "size_bytes": one["size"],
-                "header": [one["header"] | {"group": self.told_group(one)}]
-                if one["header"]
-                else [],
+                "header": self.kept_header(one),
                 "in_unit_of_work": one["in_unit_of_work"] and one["group"] is not None,
                 "body_position": one["body"][0] if one["body"] else -1,
                 "body_index": one["body"][1] if one["body"] else -1,
