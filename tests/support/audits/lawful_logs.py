@@ -107,6 +107,7 @@ def lawful_logs() -> dict[str, Script]:
     found["held up"] = waiting.held_up()[0]
     found["let in as a put begins"] = waiting.let_in_as_a_put_begins()
     found["out of turn"] = waiting.out_of_turn()
+    found["vanished before the next"] = waiting.vanished_before_the_next()
     found["written again"] = Relocated().script
     found["groups"] = grouping.complete_and_not()
     found["parked"] = ordering.parked()

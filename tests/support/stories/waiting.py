@@ -88,3 +88,20 @@ def out_of_turn() -> Script:
     first.acknowledge(2)
     unit.rollback(1)
     return script
+
+
+def vanished_before_the_next() -> Script:
+    """A put vanishes as it is let in, and the next one makes the queue forget what it repeated."""
+    script = Script()
+    script.blocking_ms = lambda: 5_000
+    first, second = script.session(), script.session()
+    window = {"deduplication_window_ms": 60_000, "deduplication_ids_max": 1}
+    first.send(op.CreateQueue, queue="q", settings=given_settings({"messages_max": 1}), **window)
+    first.put("q", "one")
+    for session, name in ((second, "x"), (first, "x"), (second, "y")):
+        messages = [script.message("two")]
+        session.send(op.Put, destination="queue:q", messages=messages, deduplication_id=name)
+    first.consumer("q", 1, credit=2)
+    first.acknowledge(1)
+    first.acknowledge(2)
+    return script

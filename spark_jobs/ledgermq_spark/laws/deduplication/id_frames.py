@@ -51,6 +51,19 @@ FROM (SELECT * EXCEPT (deduplication_id) FROM asking WHERE kind = 'Commit')
     JOIN open USING (queue_manager, session)
 WHERE since <= judged_at AND coalesce(until >= judged_at, TRUE)
 """
+# Of each put that waited and brought nothing, where the first step is of what was numbered after it
+# in the entry of its reply: its destination may remember less behind that.
+NUMBERED_AFTER: Final = """
+SELECT one.queue_manager, one.position, min(step) AS step
+FROM (SELECT * FROM {applied} WHERE has_vanished AND replied_at > position) AS one
+    JOIN {applied} AS other ON other.queue_manager = one.queue_manager
+        AND other.replied_at = one.replied_at AND other.reply_index > one.reply_index
+    JOIN {id_moves} AS moves ON moves.queue_manager = one.queue_manager
+        AND moves.position = one.replied_at AND moves.session = other.session
+WHERE sequence >= 0 AND (other.reply = 'Committed' AND before = 'uncommitted put'
+    OR other.reply = 'Enqueued' AND before = 'new' AND put_position = other.position)
+GROUP BY ALL
+"""
 # What happens to the memory of each destination, in order. What is numbered while it looks for
 # nothing is not remembered. `rank` counts what is; of the ranks up to `mark_rank` it has forgotten
 # all, as of what is not younger than `mark_us`, and of what came before it looked for nothing last.
@@ -76,8 +89,9 @@ events AS (
         deduplication_id, sequence, NULL, NULL, NULL, NULL
     FROM {numbered_ids} LEFT SEMI JOIN settings USING (queue_manager, store)
     UNION ALL
-    SELECT one.queue_manager, place.store, judged_at, IF(own.step IS NULL, 2, 1),
-        coalesce(2 * own.step, 0), 'asked', clock.time_us, NULL, NULL, NULL,
+    SELECT one.queue_manager, place.store, judged_at,
+        IF(coalesce(own.step, after.step) IS NULL, 2, 1),
+        coalesce(2 * own.step, 2 * after.step, 0), 'asked', clock.time_us, NULL, NULL, NULL,
         one.deduplication_id, own.sequence, one.session, one.position, one.late, one.kind
     FROM {asked_ids} AS one
         JOIN {destinations} AS place ON place.queue_manager = one.queue_manager
@@ -87,6 +101,8 @@ events AS (
             AND clock.position = judged_at
         LEFT JOIN {numbered_ids} AS own ON own.queue_manager = one.queue_manager
             AND own.put_position = one.put_position AND own.position = judged_at
+        LEFT JOIN {numbered_after} AS after ON after.queue_manager = one.queue_manager
+            AND after.position = one.position AND late
 ),
 in_force AS (
     SELECT *, coalesce(last(window_ms, TRUE) OVER life, 0) AS window_now_ms,
@@ -164,6 +180,7 @@ FRAMES: Final = {
     "id_moves": ID_MOVES,
     "numbered_ids": NUMBERED_IDS,
     "asked_ids": ASKED_IDS,
+    "numbered_after": NUMBERED_AFTER,
     "id_events": ID_EVENTS,
     "known_ids": KNOWN_IDS,
     "remembered_puts": REMEMBERED_PUTS,
