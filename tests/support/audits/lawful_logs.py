@@ -101,6 +101,7 @@ def lawful_logs() -> dict[str, Script]:
     found["a commit written again"] = losses.written_again()
     found["handed over and settled"] = losses.handed_over_and_settled()
     found["fewer segments"] = storing.fewer_than_there_are()
+    found["more segments"] = storing.more_as_a_put_is_let_in()
     found["ended in flight"] = topics.ended_in_flight()
     found["made anew"] = topics.made_anew()
     found["ended with a connection"] = topics.ended_with_a_connection()[0]

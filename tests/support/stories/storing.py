@@ -1,4 +1,4 @@
-"""A story of the storage: there may be fewer segments than there are."""
+"""Stories of the storage: how many segments there may be becomes less or more."""
 
 from __future__ import annotations
 
@@ -19,4 +19,18 @@ def fewer_than_there_are() -> Script:
     session.send(op.AlterQueueManager, segments_min=1, segments_max=2)
     session.put("q", "d")
     session.put("q", "e")
+    return script
+
+
+def more_as_a_put_is_let_in() -> Script:
+    """One operation lets a put in that waits, and allows the segment that the put begins."""
+    script = Script()
+    script.blocking_ms = lambda: 5_000
+    session = script.session()
+    size = len(script.message("a", 4)["content"])
+    session.send(op.AlterQueueManager, segment_bytes=size, segments_min=1, messages_max=1)
+    session.put("q", "a")
+    session.put("q", "b")
+    session.send(op.AlterQueueManager, segments_max=1)
+    session.send(op.AlterQueueManager, segments_max=2, messages_max=0)
     return script

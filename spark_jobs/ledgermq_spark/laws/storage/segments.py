@@ -61,7 +61,8 @@ FROM idle
 WHERE is_clean
 """
 # There are no more segments with something in them than there may be, as far as they are new. The
-# active one takes what it has room for, also where there may be fewer by now than there are.
+# active one takes what it has room for, also where there may be fewer by now than there are. An
+# operation that says how many there may be lets in what waits under what it says.
 TOO_MANY = """
 SELECT used.queue_manager, position, -1 AS store, -1 AS sequence, -1 AS session,
     'more segments are in use than there may be' AS summary,
@@ -70,6 +71,8 @@ FROM {segments_used} AS used JOIN {storage_settings} AS setting
     ON used.queue_manager = setting.queue_manager AND position > since AND position <= until
     LEFT SEMI JOIN {appended} AS begun ON begun.queue_manager = used.queue_manager
         AND begun.position = used.position AND active.segment <> segment
+    LEFT ANTI JOIN {storage_settings} AS said ON said.queue_manager = used.queue_manager
+        AND said.since = used.position
 WHERE more > 0 AND segments_max > 0 AND count > segments_max
 """
 # What a segment has in the end is what was appended to it since it was clean, less what is gone.
