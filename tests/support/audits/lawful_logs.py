@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+from ledgermq.protocol.administration import MoveMessages, PurgeQueue
 from support.brokers.log_writer import Script
 from support.generators.mixed_histories import mixed_history
 from support.planted.group_planting import clashes
@@ -112,7 +113,10 @@ def lawful_logs() -> dict[str, Script]:
     found["written again"] = Relocated().script
     found["groups"] = grouping.complete_and_not()
     found["parked"] = ordering.parked()
-    found["purged as a delay ends"] = ordering.purged_as_a_delay_ends()
+    found["purged as a delay ends"] = ordering.handled_as_a_delay_ends(PurgeQueue)
+    found["moved as a delay ends"] = ordering.handled_as_a_delay_ends(
+        MoveMessages, target="queue:dead"
+    )
     found["first one expires"] = ordering.first_one_expires()
     found["unusual numbers"] = unusual_numbers.told()
     found["group clashes"] = Script()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ledgermq.protocol import administration
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
@@ -97,8 +99,8 @@ def first_one_expires() -> Script:
     return script
 
 
-def purged_as_a_delay_ends() -> Script:
-    """The first message is purged in the entry that parks a group, whose messages come later."""
+def handled_as_a_delay_ends(kind: Any, **more: str) -> Script:
+    """The first message is handled in the entry that parks a group, whose messages come later."""
     script = Script()
     session = script.session("INDIVIDUAL")
     session.send(op.CreateQueue, queue="dead")
@@ -111,5 +113,5 @@ def purged_as_a_delay_ends() -> Script:
     session.recover(1)
     script.wait(6)
     first = of_queue("q") | {"limit": 1}
-    session.send(administration.PurgeQueue, selection=first, actor="a", reason="r")
+    session.send(kind, selection=first, actor="a", reason="r", **more)
     return script

@@ -17,7 +17,8 @@ SELECTION: Final = (
 # A message is named for sure if it was there before that entry and did nothing at it but what was
 # asked for; of a message that was on a topic before it is not known which group it is in. A search
 # that came to its limit, or could not look at all numbers, may have left out what comes after the
-# last message that it touched. Where a message stands several times, the first ones were copied.
+# last message that it touched; which that is, nothing says where more moved than it was told of,
+# as those of a parked group do by themselves. Where a message stands several times, the first ones were copied.
 CHOSEN: Final = f"""
 WITH
 asked AS (
@@ -100,7 +101,8 @@ judged AS (
         count_if(is_sure AND NOT is_touched AND NOT to_origin
             AND (sequence < last_touched OR is_whole)) AS missed
     FROM (
-        SELECT *, max(IF(is_touched, sequence, NULL)) OVER asked AS last_touched,
+        SELECT *, IF(count_if(is_touched) OVER asked > told, NULL,
+                max(IF(is_touched, sequence, NULL)) OVER asked) AS last_touched,
             told < IF(limit > 0, least(limit, {HANDLED_MESSAGES_MAX}), {HANDLED_MESSAGES_MAX})
                 AND (max(sequence) OVER asked) - after_sequence < {NUMBERS_EXAMINED_MAX}
                 AS is_whole
