@@ -17,7 +17,7 @@ from support.planted.trial import log_of
 from support.random_logs.random_ids import RandomIds
 from support.random_logs.random_log import RandomLog
 from support.random_logs.random_sources import RandomSources
-from support.stories import topics
+from support.stories import moving, topics
 
 FLAVOURS = (
     {},
@@ -111,6 +111,8 @@ def facts(spark):
         stretches.cut(f"routine {rounds}", entries, [end, end + 1])
     stretches.cut("journal", *journaled())
     made, end = topics.made_by_its_subscription()
+    copied, copied_at = moving.copied_to_a_topic()
+    stretches.cut("copied to a topic", copied.entries, [copied_at])
     stretches.cut("made by its subscription", made.entries, [end])
     return stretches.facts(duck_engine())
 

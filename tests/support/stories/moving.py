@@ -103,8 +103,11 @@ def copied_again() -> Script:
     return script
 
 
-def copied_to_a_topic() -> Script:
-    """Messages of a group are copied to a topic; wherever else they come they are in it still."""
+def copied_to_a_topic() -> tuple[Script, int]:
+    """Messages of a group are copied to a topic; wherever else they come they are in it still.
+
+    With the position behind which what was copied comes elsewhere.
+    """
     script = Script()
     session = script.session()
     for name in ("old", "r", "twice"):
@@ -113,14 +116,16 @@ def copied_to_a_topic() -> Script:
     group = [message_of(f"Y{one}{{g=Y.{one}}}") for one in (1, 2)]
     session.send(op.Put, destination="queue:q", messages=group)
     who = {"actor": "a", "reason": "r"}
-    to = (("Copy", "topic:t"), ("Copy", "queue:twice"), ("Move", "queue:old"))
-    for kind, target in to:
-        handle = getattr(administration, f"{kind}Messages")
-        session.send(handle, selection=of_queue("q"), **who, target=target)
-    from_topic = of_queue("q") | {"source": "topic:t", "subscription": "s", "durable": True}
-    session.send(administration.MoveMessages, selection=from_topic, **who, target="queue:r")
-    for number, name in ((2, "old"), (3, "r"), (4, "twice")):
+    for target in ("topic:t", "queue:twice"):
+        session.send(administration.CopyMessages, selection=of_queue("q"), **who, target=target)
+    places = ((2, "old"), (3, "r"), (4, "twice"))
+    for number, name in places:
         session.consumer(name, number)
+    copied_at = len(script.entries) - 1
+    from_topic = of_queue("q") | {"source": "topic:t", "subscription": "s", "durable": True}
+    for source, target in ((of_queue("q"), "queue:old"), (from_topic, "queue:r")):
+        session.send(administration.MoveMessages, selection=source, **who, target=target)
+    for number, _ in places:
         asked = options(logical_order=True, all_messages_available=True)
         session.send(op.Get, consumer=number, credit=9, options=asked)
-    return script
+    return script, copied_at

@@ -18,7 +18,8 @@ SELECTION: Final = (
 # asked for; of a message that was on a topic before it is not known which group it is in. A search
 # that came to its limit, or could not look at all numbers, may have left out what comes after the
 # last message that it touched; which that is, nothing says where more moved than it was told of,
-# as those of a parked group do by themselves. Where a message stands several times, the first ones were copied.
+# as those of a parked group do by themselves. Where a message stands several times, the first ones
+# were copied.
 CHOSEN: Final = f"""
 WITH
 asked AS (
