@@ -71,6 +71,20 @@ def let_in_as_a_put_begins() -> Script:
     return script
 
 
+def let_in_as_its_unit_is_ended() -> Script:
+    """What expires lets in a put, whose unit of work is rolled back by hand in the same entry."""
+    script = Script()
+    script.blocking_ms = lambda: 5_000
+    first, unit = script.session(), script.session("TRANSACTED")
+    first.send(op.CreateQueue, queue="q", settings=given_settings({"messages_max": 1}))
+    brief = color_header("red") | {"time_to_live_ms": 1_000}
+    first.send(op.Put, destination="queue:q", messages=[script.message("one", 4, brief)])
+    unit.put("q", "two")
+    script.wait(2)
+    first.send(op.RollbackTransaction, target_session=unit.handle, actor="a", reason="r")
+    return script
+
+
 def out_of_turn() -> Script:
     """A commit waits; when the put is let in it is not its deliveries' turn (§18)."""
     script = Script()

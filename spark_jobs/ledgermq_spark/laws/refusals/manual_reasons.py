@@ -99,7 +99,7 @@ held AS (
     FROM asked JOIN {{moves}} AS one ON one.queue_manager = asked.queue_manager
         AND one.session = number
         AND (one.position < asked.position OR one.position = asked.position
-            AND (after IN {IN_FLIGHT} OR cause <=> 'purged'))
+            AND (after IN {IN_FLIGHT} OR after = 'uncommitted put' OR cause <=> 'purged'))
     GROUP BY ALL
 )
 SELECT queue_manager, position, FALSE AS late, CASE
