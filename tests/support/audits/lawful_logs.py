@@ -101,6 +101,7 @@ def lawful_logs() -> dict[str, Script]:
     found["segments in doubt"] = losses.inside_a_message_in_doubt()
     found["a commit written again"] = losses.written_again()
     found["handed over and settled"] = losses.handed_over_and_settled()
+    found["not released"] = losses.corrected_before_it_is_delivered()
     found["fewer segments"] = storing.fewer_than_there_are()
     found["more segments"] = storing.more_as_a_put_is_let_in()
     found["ended in flight"] = topics.ended_in_flight()

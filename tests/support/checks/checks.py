@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any, NamedTuple, cast
 
@@ -58,9 +59,19 @@ def freeze(state: QueueManager) -> Frozen:
     return Frozen(encode_record(ROOT, root), tuple(found))
 
 
+def told_blocks(state: QueueManager) -> Iterator[dict[str, Any]]:
+    """The state's blocks; a header that leaves out its group is written as one that has none."""
+    for block in blocks(state):
+        messages = [
+            one | {"header": [{"group": None, **header} for header in one["header"]]}
+            for one in block["messages"]
+        ]
+        yield block | {"messages": messages}
+
+
 def contents(state: QueueManager) -> tuple[Any, ...]:
     """What `freeze` encodes: two states with the same contents freeze to the same bytes."""
-    return root_of(state), list(blocks(state))
+    return root_of(state), list(told_blocks(state))
 
 
 def thaw(frozen: Frozen) -> QueueManager:
@@ -106,7 +117,7 @@ def substance(state: QueueManager) -> tuple[Any, ...]:
         connections,
         sessions,
         root["storage"],
-        list(blocks(state)),
+        list(told_blocks(state)),
     )
 
 

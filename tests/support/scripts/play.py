@@ -18,7 +18,6 @@ from ledgermq.core.queries.group_status import group_document
 from ledgermq.core.queries.storage_status import storage_status
 from ledgermq.core.sessions.browsing import Cursor, browse
 from ledgermq.core.snapshot.destination_records import store_name
-from ledgermq.core.snapshot.state_records import blocks
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Session
 from ledgermq.protocol.get_options import PLAIN, Options
@@ -357,7 +356,10 @@ def _stored(state: QueueManager) -> list[dict[str, Any]]:
     return [
         {"queue": name, **message}
         for name, block in sorted(
-            ((_store(one["queue"], one["created_position"]), one) for one in blocks(state)),
+            (
+                (_store(one["queue"], one["created_position"]), one)
+                for one in checks.told_blocks(state)
+            ),
             key=lambda one: (one[0], one[1]["block"]),
         )
         for message in block["messages"]

@@ -63,6 +63,22 @@ def handed_over_and_settled() -> Script:
     return script
 
 
+def corrected_before_it_is_delivered() -> Script:
+    """To release what waits is refused; then it is delivered, as the one before it was handed over.
+
+    Both are in doubt, which are delivered one by one.
+    """
+    script = Script()
+    lost, session = script.session(suspect_timeout_ms=1_000), script.session()
+    lost.put("q", "one", "two")
+    lost.consumer("q", 1, credit=2)
+    lose(script, lost)
+    session.consumer("q", 1, credit=2)
+    session.handed = 1
+    session.send(op.Correct, queue="q", sequence=1, action="RELEASE", actor="a", reason="r")
+    return script
+
+
 def written_again() -> Script:
     """A commit is written again when the next unit of work has begun, for its reply was lost."""
     script = Script()

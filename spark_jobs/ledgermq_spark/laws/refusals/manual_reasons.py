@@ -50,7 +50,8 @@ LEFT JOIN {{stores}} AS known ON known.queue_manager = one.queue_manager
     AND known.life = IF(one.durable, 'durable', 'shared') AND known.topic_store = origin.store
     AND {stands("known.made_at", "known.gone_at", "one.position")}
 """
-# The message as it was before it was put right: what an accepted Correct moved it from.
+# The message as it was before it was put right: what an accepted Correct moved it from, or before
+# it was delivered in the entry of one that was refused, as is what waits for another in doubt.
 CORRECTING: Final = f"""
 WITH
 asked AS (
@@ -64,7 +65,8 @@ asked AS (
 moved AS (
     SELECT asked.queue_manager, asked.position, coalesce(
         min_by(before, step) FILTER (WHERE one.position = asked.position
-            AND (cause <=> 'removed' OR told = 'Accepted' AND before IN {IN_FLIGHT})),
+            AND (cause <=> 'removed' OR told = 'Accepted' AND before IN {IN_FLIGHT}
+                OR told = 'Refused' AND after IN {IN_FLIGHT})),
         max_by(after, (one.position, step))) AS state
     FROM asked JOIN {{moves}} AS one ON one.queue_manager = asked.queue_manager
         AND one.store = asked.store AND one.kind = 'queue' AND one.sequence = number
