@@ -17,7 +17,7 @@ from support.planted.trial import log_of
 from support.random_logs.random_ids import RandomIds
 from support.random_logs.random_log import RandomLog
 from support.random_logs.random_sources import RandomSources
-from support.stories import moving, topics
+from support.stories import moving, topics, waiting
 
 FLAVOURS = (
     {},
@@ -111,6 +111,8 @@ def facts(spark):
         stretches.cut(f"routine {rounds}", entries, [end, end + 1])
     stretches.cut("journal", *journaled())
     made, end = topics.made_by_its_subscription()
+    waited, end = waiting.taken_for_a_session()
+    stretches.cut("taken for a session", waited.entries, [end])
     copied, copied_at = moving.copied_to_a_topic()
     stretches.cut("copied to a topic", copied.entries, [copied_at])
     stretches.cut("made by its subscription", made.entries, [end])

@@ -85,6 +85,23 @@ def let_in_as_its_unit_is_ended() -> Script:
     return script
 
 
+def taken_for_a_session() -> tuple[Script, int]:
+    """A put waited in vain; an operation, of that position, is of a session that never was."""
+    script = Script()
+    script.blocking_ms = lambda: 1_000
+    session = script.session()
+    session.send(op.CreateQueue, queue="q", settings=given_settings({"messages_max": 1}))
+    session.put("q", "one")
+    waited = session.put("q", "two")
+    script.wait(2)
+    for name in "rs":
+        session.put(name, "three")
+    numbers = {"session_sequence": 1, "answered_through": 0, "handed_through": 0}
+    end = script.add(op.Alive(session=waited, **numbers))
+    script.add(op.Tick(worker="w"))
+    return script, end
+
+
 def out_of_turn() -> Script:
     """A commit waits; when the put is let in it is not its deliveries' turn (§18)."""
     script = Script()

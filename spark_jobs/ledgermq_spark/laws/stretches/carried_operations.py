@@ -337,7 +337,7 @@ SELECT queue_manager, session FROM {living_sessions}
 UNION
 SELECT queue_manager, session
 FROM {operations} LEFT SEMI JOIN {carried_positions} USING (queue_manager, position)
-WHERE session IS NOT NULL
+    LEFT SEMI JOIN {sessions} USING (queue_manager, session)
 """
 FRAMES: Final = {
     "last_moves": LAST_MOVES,
