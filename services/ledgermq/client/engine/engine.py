@@ -167,19 +167,18 @@ class Engine:
         pending.on_settled = on_settled
         pending.deliveries = settles
         pending.destination = target
-        # Refused it is not on its way and uses no number; interrupted (Ctrl-C) it may be.
-        is_refused = False
+        # Interrupted (Ctrl-C) it may be on its way; refused it is not, and uses no number.
+        self.protocol.register(pending)
         try:
             if with_next:
                 self._held.append(pending)
             else:
                 self._send_locked(pending, receipt)
         except LedgerMQError:
-            is_refused = True
+            self.protocol.take_number_back(pending)
             raise
         finally:
-            if not is_refused:
-                self.protocol.register(pending)
+            self.protocol.withdraw_for(pending)
         return pending
 
     def put_locked(

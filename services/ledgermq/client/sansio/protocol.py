@@ -142,6 +142,7 @@ class SessionProtocol:
         """Numbers and encodes an operation, which is pending from now on; raises as `prepare`."""
         pending = self.prepare(operation, **fields)
         self.register(pending)
+        self.withdraw_for(pending)
         return pending
 
     def prepare(self, operation: type[SessionOperation], **fields: Any) -> Pending:
@@ -171,13 +172,26 @@ class SessionProtocol:
         return pending
 
     def register(self, pending: Pending) -> None:
-        """An operation that was prepared last is on its way: its number is used."""
+        """An operation that was prepared last is about to be on its way: its number is used."""
+        size_bytes, withdraws = len(pending.value), pending.operation in WITHDRAWING
+        # Ctrl-C comes where something is called: all of this is done, or nothing.
         self.next_number = pending.number + 1
-        self.handed_over.reported_through = self._through_prepared
         self.pending[pending.number] = pending
-        self.pending_bytes += len(pending.value)
+        self.pending_bytes += size_bytes
+        self.withdrawals += withdraws
+
+    def take_number_back(self, pending: Pending) -> None:
+        """What was registered last is not on its way: the log did not take it."""
+        del self.pending[pending.number]
+        self.next_number = pending.number
+        self._forget(pending)
+
+    def withdraw_for(self, pending: Pending) -> None:
+        """What an operation that is on its way changes here."""
+        if pending.number not in self.pending:
+            return
+        self.handed_over.reported_through = self._through_prepared
         if pending.operation in WITHDRAWING:
-            self.withdrawals += 1
             for consumer in self.consumers.values():
                 consumer.withdraw()
 
