@@ -206,12 +206,12 @@ class Commits:
             raise TransactionRolledBackError(
                 f"the unit of work was rolled back with its session: {lost}"
             ) from lost
-        unit, self.unit = self.unit, UnitOfWork(engine)
-        handed = self._settling.handed.take_all()
-        marks = self.put_states.marks()
+        unit, handed, number = self.unit, self._settling.handed, engine.protocol.next_number
         commitment = Commitment(waited=waited)
-        self._under_way[commitment] = None
         try:
+            marks = self.put_states.marks()
+            self._under_way[commitment] = None
+            self.unit, self._settling.handed = UnitOfWork(engine), DeliveryRanges()
             if len(handed.parts()) > 1:
                 raise TransactionTooLargeError(
                     "the unit of work has got messages with so many others between them that one "
@@ -224,12 +224,11 @@ class Commits:
                 deliveries=handed.as_list(),
                 puts=unit.puts,
             )
-        except BaseException as error:
-            del self._under_way[commitment]
-            # Interrupted it may be on its way: a rollback tells.
-            if isinstance(error, LedgerMQError):
-                self.unit = unit
-                self._settling.handed.add_all(handed)
+        except BaseException:
+            self._under_way.pop(commitment, None)
+            # Else it was interrupted and may be on its way: a rollback tells.
+            if engine.protocol.next_number == number:
+                self.unit, self._settling.handed = unit, handed
             raise
         pending.result = lambda _: commitment.resolved()
         commitment.pending = pending

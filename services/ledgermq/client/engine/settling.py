@@ -80,6 +80,12 @@ class Settling:
         else:
             self.handed.add_range(first, last)
 
+    def take_back_locked(self, first: int, last: int) -> None:
+        """The call that was about to return them was interrupted."""
+        for delivery in range(first, last + 1):
+            for some in (self.handed, self.unwritten, self.ripe):
+                some.discard(delivery)
+
     def call_locked(self, first: int, last: int) -> None:
         """A listener gets a message now: in every mode it counts as handed over (decision 24)."""
         self.handed.add_range(first, last)

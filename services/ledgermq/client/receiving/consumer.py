@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-from typing import Unpack
+from collections.abc import Callable, Iterator
+from functools import partial, wraps
+from typing import Any, TypeVar, Unpack
 
 from ledgermq.client import tracing
 from ledgermq.client.argument_types import typed
@@ -17,9 +17,42 @@ from ledgermq.client.options import ConsumerOptions, GetOptionsOfCall
 from ledgermq.client.receiving.browser import Browser
 from ledgermq.client.receiving.getter import CLOSED, Getter
 from ledgermq.client.sansio.buffer import NEVER
-from ledgermq.errors import IllegalStateError
+from ledgermq.errors import IllegalStateError, LedgerMQError
+
+Receives = TypeVar("Receives", bound=type[Any])
 
 
+def _until_returned(receive: Callable[..., Any]) -> Callable[..., Any]:
+    """A call that has handed over what it returns, and nothing else.
+
+    Ctrl-C, or what another signal handler raises, may end it once it has taken a message: whoever
+    goes on then and commits or acknowledges would settle what nobody has seen. This is the outmost
+    part of the call, because Python runs signal handlers wherever one that it calls has returned.
+    """
+
+    @wraps(receive)
+    def call(consumer: Consumer, /, *args: Any, **kwargs: Any) -> Any:
+        getter = getattr(consumer, "_getter", None)
+        before = getter and getter.taken
+        try:
+            return receive(consumer, *args, **kwargs)
+        except LedgerMQError:
+            raise
+        except BaseException:
+            if getter is not None and getter.taken is not before:
+                getter.take_back()
+            raise
+
+    return call
+
+
+def _hands_over_what_it_returns(marked: Receives) -> Receives:
+    for name in ("receive", "receive_group", "receive_many"):
+        setattr(marked, name, _until_returned(getattr(marked, name)))
+    return marked
+
+
+@_hands_over_what_it_returns
 @typed
 class Consumer(Closing):
     """Made by `session.consumer(destination)`; counts as a receiver of the queue while open.

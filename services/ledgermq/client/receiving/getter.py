@@ -55,6 +55,7 @@ class Getter(Generic[M]):
         own: What it asks for where a call has no options of its own.
         closed: Whether it was closed by itself.
         buffer: What has been delivered to it and not handed over; there once it was opened.
+        taken: What the call under way, or else the last one that got something, has taken of that.
     """
 
     buffer: ConsumerBuffer
@@ -95,6 +96,7 @@ class Getter(Generic[M]):
         # What the call under way wants, and the Get that asked for it by options that changed.
         self._wanted = self.own
         self._asked: Pending | None = None
+        self.taken: list[tuple[int, DeliveredMessage]] = []
         # Up to which operation of the session all outcomes have come, as far as somebody asked.
         self._heard_through = 0
 
@@ -281,7 +283,7 @@ class Getter(Generic[M]):
         if not (yield from self.fill(timeout, group=True)):
             return []
         self.buffer.unfinished = None
-        gathered = self.buffer.take_gathered()
+        gathered = self.taken = self.buffer.take_gathered()
         for first, raw in gathered:
             self.work.settling.hand_over_run_locked(first, first + len(further_of(raw)))
         self.got(begun_ns, [raw for _, raw in gathered])
@@ -293,22 +295,20 @@ class Getter(Generic[M]):
         if max < 1:
             raise IllegalStateError(f"max is {max}, must be at least 1")
         begun_ns, buffer = tracing.begun(), self.buffer
-        got: list[DeliveredMessage] = []
-        found: list[M] = []
         self.begin_locked(self.own)
         buffer.put_back_gathered()
         if not (yield from self.fill(timeout)):
-            return found
-        while buffer.count and len(found) < max and not buffer.in_doubt:
-            first, run = buffer.take_run(max - len(found))
+            return []
+        taken = self.taken = []
+        while buffer.count and len(taken) < max and not buffer.in_doubt:
+            first, run = buffer.take_run(max - len(taken))
+            taken.extend(enumerate(run, first))
             # What was joined comes in a run of its own.
             last = first + len(run) - 1 + len(further_of(run[-1]))
             self.work.settling.hand_over_run_locked(first, last)
             self.note_order(run[-1])
-            found += [self.message(raw, delivery) for delivery, raw in enumerate(run, first)]
-            got += run
-        self.got(begun_ns, got)
-        return found
+        self.got(begun_ns, [raw for _, raw in taken])
+        return [self.message(raw, delivery) for delivery, raw in taken]
 
     def got(self, begun_ns: int, raw: list[DeliveredMessage]) -> None:
         """Traces a call that got messages, if anybody traces."""
@@ -318,8 +318,18 @@ class Getter(Generic[M]):
     def take_locked(self) -> Taken:
         """Takes the next message with the first and the last of its deliveries."""
         first, raw = self.buffer.take()
+        self.taken = [(first, raw)]
         self.note_order(raw)
         return first, first + len(further_of(raw)), raw
+
+    def take_back(self) -> None:
+        """What was taken by a call that was interrupted before it returned goes to the next one."""
+        taken, self.taken = self.taken, []
+        with self._engine.lock:
+            for first, raw in taken:
+                self.work.settling.take_back_locked(first, first + len(further_of(raw)))
+            if not (self._is_over() or self._engine.ended):
+                self.buffer.put_back(taken)
 
     def note_order(self, raw: DeliveredMessage) -> None:
         """Remembers what a get without logical order would now leave incomplete (GRP-41)."""

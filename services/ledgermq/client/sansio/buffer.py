@@ -104,10 +104,12 @@ class ConsumerBuffer:
                 self.count += 1
 
     def take(self) -> tuple[int, DeliveredMessage]:
-        """Hands over the next message with its delivery number; only while `count` is above 0."""
+        """Hands over the next message with its delivery number; only while `count` is above 0.
+
+        Ctrl-C comes where something is called, so nothing is from the first change to the end.
+        """
         if self._place == len(self._batch):
-            self._first, self._batch = self._batches.popleft()
-            self._place = 0
+            self._next_batch()
         place = self._place
         self._place = place + 1
         self.count -= 1
@@ -115,13 +117,21 @@ class ConsumerBuffer:
         return self._first + place, self._batch[place]
 
     def take_run(self, limit: int) -> tuple[int, list[DeliveredMessage]]:
-        """Hands over up to `limit` messages that are numbered one after the other."""
-        first, message = self.take()
-        run = [message, *self._batch[self._place : self._place + limit - 1]]
-        self._place += len(run) - 1
-        self.count -= len(run) - 1
-        self.due += len(run) - 1
-        return first, run
+        """Hands over up to `limit` messages that are numbered one after the other, as `take`."""
+        if self._place == len(self._batch):
+            self._next_batch()
+        place = self._place
+        run = self._batch[place : place + limit]
+        number = len(run)
+        self._place = place + number
+        self.count -= number
+        self.due += number
+        return self._first + place, run
+
+    def _next_batch(self) -> None:
+        self._first, self._batch = self._batches[0]
+        self._place = 0
+        self._batches.popleft()
 
     # -- whole groups ------------------------------------------------------------------------------
 
@@ -150,17 +160,19 @@ class ConsumerBuffer:
 
     def put_back_gathered(self) -> None:
         """What was gathered comes one by one: nobody waits for the whole group any more."""
-        if not self._gathered:
-            return
-        if self._place < len(self._batch):
-            self._batches.appendleft((self._first + self._place, self._batch[self._place :]))
+        if self._gathered:
+            self.put_back(self._gathered)
+            self._gathered = []
+
+    def put_back(self, taken: list[tuple[int, DeliveredMessage]]) -> None:
+        """What was taken last comes again; each with the first of its delivery numbers."""
+        rest = [(self._first + self._place, self._batch[self._place :])]
+        before = [(first, [message]) for first, message in taken]
+        self._batches = deque([*before, *(rest if rest[0][1] else ()), *self._batches])
         self._batch = []
         self._place = 0
-        for delivery, message in reversed(self._gathered):
-            self._batches.appendleft((delivery, [message]))
-        self.count += len(self._gathered)
-        self.due -= len(self._gathered)
-        self._gathered = []
+        self.count += len(taken)
+        self.due -= len(taken)
 
     # -- what is in it -----------------------------------------------------------------------------
 
