@@ -8,6 +8,7 @@ from ledgermq.client.sending.eventual import Eventual
 from ledgermq.client.sending.grouping import PutState, is_open, place_of
 from ledgermq.protocol.operations import Put
 from ledgermq.protocol.outcomes import Enqueued
+from support.brokers.hand_made import refused
 
 GROUP = bytes(range(24))
 ORDERED = {"group": GroupPlace(), "logical_order": True}
@@ -133,3 +134,36 @@ def test_an_open_group_or_message_is_told_by_its_last_put():
     assert is_open(put(1, in_group=False, segment=True))
     assert not is_open(put(1, in_group=False, segment=True, last_segment=True))
     assert place_of(put(3)) == GroupPlace(group_id=GROUP, group_sequence=3)
+
+
+def test_what_is_refused_after_its_caller_gave_up_takes_the_place_back(route, connection):
+    """The next message would follow one that the queue does not have, so that no group is whole."""
+    with connection.session() as session:
+        producer = session.producer("queue:q")
+        route.silent.add(Put)
+        group = producer.group(GROUP, after=4)
+        with pytest.raises(ledgermq.OutcomeUnknownError) as caught:
+            group.send("5", timeout=0.02)
+        assert group.group_sequence == 5
+        given = route.written(Put)[-1]
+        route.tell(refused(0, given.session, given.session_sequence, "group-clash"))
+        with pytest.raises(ledgermq.GroupClashError):
+            caught.value.resolve(20)
+        assert group.group_sequence == 4
+        with pytest.raises(ledgermq.OutcomeUnknownError) as caught:
+            group.send("5", timeout=0.02)
+        route.tell(enqueued(route.written(Put)[-1], 7))
+        caught.value.resolve(20)
+        with pytest.raises(ledgermq.OutcomeUnknownError):
+            group.send("6", timeout=0.02)
+    assert numbers(route) == [5, 5, 6]
+
+
+@pytest.mark.parametrize("limit", ["a", None, True, 1.0, -2, 2**31])
+def test_a_redelivery_limit_that_cannot_be_is_refused_where_it_is_set(connection, limit):
+    """The next send raised what nobody documents, or something about an encoding."""
+    with connection.session() as session:
+        producer = session.producer("queue:q", redelivery_limit=3)
+        with pytest.raises(ledgermq.IllegalStateError, match=r"redelivery_limit is .*, must be -1"):
+            producer.redelivery_limit = limit
+        assert producer.redelivery_limit == 3

@@ -25,7 +25,6 @@ from ledgermq.client.settings import is_whole
 from ledgermq.client.tracing import sent
 from ledgermq.errors import (
     IllegalStateError,
-    LedgerMQError,
     OutcomeUnknownError,
     QueueNotFoundError,
 )
@@ -58,12 +57,7 @@ class Putter:
         self.engine = work.engine
         self.engine.check_open()
         given = options.get("redelivery_limit")
-        limit = self.engine.settings.redelivery_limit if given is None else given
-        if not is_whole(limit, -1, REDELIVERY_LIMIT_MAX):
-            raise IllegalStateError(
-                f"redelivery_limit is {limit!r}, must be -1 to {REDELIVERY_LIMIT_MAX}"
-            )
-        self.redelivery_limit = limit
+        self.redelivery_limit = self.engine.settings.redelivery_limit if given is None else given
         self.priority = options.get("priority", 4)
         self.persistent = options.get("persistent", True)
         check_flag("persistent", self.persistent)
@@ -75,6 +69,19 @@ class Putter:
         self._bytes_max: dict[str, int] = {}
         with self.engine.lock:
             self.engine.check_usable_locked()
+
+    @property
+    def redelivery_limit(self) -> int:
+        """How often what it sends is redelivered at most; checked when it is set."""
+        return self._redelivery_limit
+
+    @redelivery_limit.setter
+    def redelivery_limit(self, limit: int) -> None:
+        if not is_whole(limit, -1, REDELIVERY_LIMIT_MAX):
+            raise IllegalStateError(
+                f"redelivery_limit is {limit!r}, must be -1 to {REDELIVERY_LIMIT_MAX}"
+            )
+        self._redelivery_limit = limit
 
     def check_open(self) -> None:
         self.engine.check_open()
@@ -112,7 +119,7 @@ class Putter:
                 persistent=self.persistent,
                 time_to_live=self.time_to_live,
                 delivery_delay=self.delivery_delay,
-                redelivery_limit=self.redelivery_limit,
+                redelivery_limit=self._redelivery_limit,
             )
         priority, persistent = options.get("priority"), options.get("persistent")
         time_to_live, delivery_delay = options.get("time_to_live"), options.get("delivery_delay")
@@ -125,7 +132,7 @@ class Putter:
             self.persistent if persistent is None else persistent,
             self.time_to_live if time_to_live is None else time_to_live,
             self.delivery_delay if delivery_delay is None else delivery_delay,
-            self.redelivery_limit,
+            self._redelivery_limit,
         )
 
     # -- plain sends -------------------------------------------------------------------------------
@@ -328,10 +335,8 @@ class Putter:
                 return putting.finished()
             try:
                 reply = yield from self.engine.reply(pending, timeout)
-            except OutcomeUnknownError:
-                raise
-            except LedgerMQError:
-                putting.refused()
+            except BaseException:
+                putting.failed(pending)
                 raise
             assert pending.result is not None, "a put knows what its reply means"
             pending.result(reply)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ledgermq.client.destinations import is_topic
+from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.outgoing import Batch
 from ledgermq.client.engine.steps import Steps
 from ledgermq.client.engine.work import Work
@@ -23,11 +24,11 @@ from ledgermq.client.sending.grouping import GroupPlace, PutState, left_open, pl
 from ledgermq.client.sending.making import Sending, unwrapped
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
 from ledgermq.client.sending.segmenting import body_bytes, fits, pieces_of, segment_bytes_max
-from ledgermq.errors import LedgerMQError
+from ledgermq.errors import LedgerMQError, OutcomeUnknownError
 from ledgermq.errors.warnings import InconsistentUnitOfWorkWarning, LedgerMQWarning, give_warning
 from ledgermq.protocol.limits import CONTENT_BYTES_MAX
 from ledgermq.protocol.operations import Group
-from ledgermq.protocol.outcomes import Enqueued, Reply
+from ledgermq.protocol.outcomes import Enqueued, Refused, Reply
 
 # So that the worker has a bounded part of a large message at a time.
 PUT_TOGETHER_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -162,14 +163,22 @@ class Putting:
             if self._work.transacted:
                 self._work.commits.put_states.note(state)
 
-    # -- the lock is not held ----------------------------------------------------------------------
-
-    def refused(self) -> None:
-        """What was written last was refused: the producer is where it was before."""
+    def failed(self, pending: Pending) -> None:
+        """Nobody waits for what was written last: if it was refused, or is, its place is free."""
         before, put = self._written
-        if put is not None:
-            for state, place in before:
-                state.take_back(put, place)
+        if put is None:
+            return
+        eventual = Eventual()
+        for state, place in before:
+            state.expect(eventual, put, place)
+        happen = partial(_happen, eventual, self._work.engine, pending)
+        if pending.settled:
+            happen()
+        else:
+            # Both before whoever resolves goes on.
+            pending.undo = pending.applied = happen
+
+    # -- the lock is not held ----------------------------------------------------------------------
 
     def _ended(self, batch: Batch, reply: Reply) -> SendReceipt:
         """The receipt of the message, once a Put was answered; also for `resolve`."""
@@ -218,6 +227,14 @@ class Putting:
                 )
         if warning is not None:
             give_warning(warning)
+
+
+def _happen(eventual: Eventual, engine: Engine, pending: Pending) -> None:
+    """Lets happen what came of a put; one that is in doubt may have its place in the queue."""
+    error = pending.error
+    if isinstance(pending.reply, Refused):
+        error = engine.error_of(pending.reply)
+    eventual.happen(None if isinstance(error, OutcomeUnknownError) else error)
 
 
 def _pieces(work: Work, target: str, body: Any, sending: Sending, grouping: Grouping) -> list[Any]:
