@@ -389,3 +389,38 @@ def test_a_session_whose_commit_was_interrupted_can_be_rolled_back(route, connec
         session.commit()
     session.rollback(timeout=20)
     assert [type(one) for one in route.log.operations[-2:]] == [Commit, Rollback]
+
+
+def test_what_is_sent_behind_a_rollback_that_was_cancelled_does_not_go_back_with_it(
+    route, connection
+):
+    """The rollback waits for a commit in doubt, and is made in the end: the next commit worked."""
+
+    async def work(session):
+        producer, consumer = session.producer("queue:q"), await session.consumer("queue:q")
+        route.silent |= {Commit, Rollback}
+        await producer.send("one")
+        for call in (session.commit, session.rollback):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await call()
+        going_on = [asyncio.create_task(producer.send("two"))]
+        going_on.append(asyncio.create_task(consumer.receive(20)))
+        await asyncio.sleep(0.05)
+        number = consumer._shared.buffer.number
+        commit = route.written(Commit)[0]
+        same = {"session": commit.session, "session_sequence": commit.session_sequence}
+        route.tell(Committed(position=0, index=0, enqueued=[], consumed=0, **same))
+        await come_to(lambda: route.written(Rollback))
+        rollback = route.written(Rollback)[0]
+        route.tell(returned(0, rollback.session, rollback.session_sequence))
+        route.tell(delivered(0, rollback.session, 1, 1, number))
+        await asyncio.gather(*going_on)
+        with pytest.raises(ledgermq.TransactionInDoubtError):
+            await session.commit(timeout=0.05)
+        last = route.written(Commit)[-1]
+        assert (last.puts, last.deliveries) == (1, [{"first": 1, "last": 1}])
+        written = [type(one) for one in route.log.operations]
+        assert Put in written[written.index(Rollback) :]
+
+    work_in_coroutines(connection, work, transacted=True)

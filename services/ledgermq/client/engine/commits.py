@@ -156,6 +156,7 @@ class Commits:
     ) -> Steps[SendReceipt]:
         """Takes a message into the present unit of work, which others may end while it waits."""
         while True:
+            yield from self._settling.gone_back()
             receipt = self.unit.add_locked(destination, message, deduplication_id)
             if receipt is not None:
                 return receipt
@@ -179,8 +180,9 @@ class Commits:
 
     def roll_back(self, timeout: float | None = None) -> Steps[None]:
         self.check_transacted_locked("rollback")
-        while self._under_way:
-            yield from self._finished(next(iter(self._under_way)), timeout)
+        with self._settling.about_to_go_back():
+            while self._under_way:
+                yield from self._finished(next(iter(self._under_way)), timeout)
         self.unit = UnitOfWork(self._engine)
         self.put_states.roll_back()
         yield from self._settling.give_back(timeout, self._begin_anew_locked)
@@ -236,6 +238,7 @@ class Commits:
 
     def _prepare(self) -> Steps[None]:
         self.check_transacted_locked("commit")
+        yield from self._settling.gone_back()
         if self.broken is not None:
             raise TransactionError(
                 f"an earlier commit of this session failed ({self.broken}); roll back first"

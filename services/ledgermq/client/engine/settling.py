@@ -6,8 +6,9 @@ Where the library acknowledges (AUTO, DUPS_OK), what was handed over is first `u
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
@@ -68,6 +69,7 @@ class Settling:
         self._gathers_until = 0.0
         self._ungathered_waits = 0
         self._ungathered_waits_left = 0
+        self._going_back = 0
 
     def hand_over_run_locked(self, first: int, last: int) -> None:
         """The application gets messages numbered one after the other."""
@@ -278,6 +280,26 @@ class Settling:
 
     # -- what goes back ----------------------------------------------------------------------------
 
+    @contextlib.contextmanager
+    def about_to_go_back(self) -> Iterator[None]:
+        """Around what a rollback or recover waits for before it is written."""
+        self._going_back += 1
+        try:
+            yield
+        finally:
+            self._going_back -= 1
+            self._engine.notify_locked()
+
+    def gone_back(self, deadline: float | None = None) -> Steps[bool]:
+        """Waits while a rollback or recover is about to be written; False after the deadline.
+
+        Nobody may wait for that one any more, and what was sent or got now would go back with it.
+        """
+        while self._going_back:
+            if not (yield deadline):
+                return False
+        return True
+
     def return_failed(self, first: int) -> Steps[None]:
         """AUTO: gives back what a listener failed on, as seen, and everything behind it.
 
@@ -304,11 +326,12 @@ class Settling:
         self, timeout: float | None, begin_anew: Callable[[], None] | None
     ) -> Steps[None]:
         engine = self._engine
-        self.write_acknowledgements_locked()
-        yield from engine.room(timeout)
-        if self.automatic:
-            yield from self._take_back_early(timeout)
-        pending = engine.write_locked(self._withdraw, seen=self._seen())
+        with self.about_to_go_back():
+            self.write_acknowledgements_locked()
+            yield from engine.room(timeout)
+            if self.automatic:
+                yield from self._take_back_early(timeout)
+            pending = engine.write_locked(self._withdraw, seen=self._seen())
         pending.applied = partial(self._went_back_locked, begin_anew)
         yield from engine.reply(pending, timeout)
 

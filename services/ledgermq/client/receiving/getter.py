@@ -353,6 +353,8 @@ class Getter(Generic[M]):
         buffer = self.buffer
         deadline = None if timeout is None else time.monotonic() + timeout
         heard = -1
+        if not (yield from self.work.settling.gone_back(deadline)):
+            return False
         while True:
             yield from self.ask()
             if buffer.in_doubt:
