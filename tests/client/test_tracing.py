@@ -348,6 +348,48 @@ def test_what_fails_in_tracing_reaches_no_send_and_no_receive(
     assert isinstance(failures[0].exc_info[1], ZeroDivisionError)
 
 
+def test_spans_end_without_the_lock_of_their_session(broker, monkeypatch):
+    """An exporter that waits for a collector would hold up the reader and the heartbeats of all."""
+    ended = []
+
+    class Exporting(SpanProcessor):
+        def on_end(self, span):
+            ended.append((span.name.partition(" ")[0], lock.locked()))
+
+    provider = TracerProvider()
+    provider.add_span_processor(Exporting())
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+
+    async def course():
+        nonlocal lock
+        async with aio.Connection(connection) as waited, waited.session(transacted=True) as session:
+            lock = session._work.engine.lock
+            consumer = await session.consumer("queue:q")
+            await consumer.receive(timeout=10)
+            await consumer.receive_many(1, timeout=10)
+            await session.producer("queue:q").send("x")
+            await session.commit()
+
+    with broker.connect() as connection:
+        with connection.session(transacted=True) as session:
+            lock = session._engine.lock
+            producer, consumer = session.producer("queue:q"), session.consumer("queue:q")
+            producer.send_many("abcd")
+            producer.send("e")
+            session.commit()
+            consumer.receive(timeout=10)
+            consumer.receive_many(1, timeout=10)
+            session.rollback()
+        connection.admin.alter_queue_manager(automatic_creation=False)
+        with connection.session() as session:
+            lock = session._engine.lock
+            with pytest.raises(QueueNotFoundError):
+                session.producer("queue:none").send("x")
+        asyncio.run(course())
+    assert {name for name, _ in ended} == {"send", "commit", "receive", "rollback"}
+    assert [name for name, was_locked in ended if was_locked] == []
+
+
 def test_run_from_a_zip_the_client_traces_without_a_version(broker, spans, monkeypatch):
     """Nothing knows its version there."""
 

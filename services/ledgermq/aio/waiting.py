@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ledgermq.client.engine.engine import Engine
-from ledgermq.client.engine.steps import Steps
+from ledgermq.client.engine.steps import Outside, Steps
 from ledgermq.errors import IllegalStateError, LedgerMQError
 
 T = TypeVar("T")
@@ -88,7 +88,9 @@ class Taking:
                     news = None if callable(wanted) else self._news_locked()
                 came: Any = True
                 try:
-                    if callable(wanted):
+                    if isinstance(wanted, Outside):
+                        came = wanted()
+                    elif callable(wanted):
                         came = await asyncio.to_thread(wanted)
                     elif news is not None:
                         came = await self._wait(news, wanted)

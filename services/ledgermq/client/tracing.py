@@ -23,7 +23,7 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ledgermq.client.engine.steps import Steps
+from ledgermq.client.engine.steps import Outside, Steps
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Link, Span, SpanKind, Tracer, TracerProvider
@@ -127,19 +127,41 @@ def _started(
 @contextlib.contextmanager
 def _ending(span: Span) -> Iterator[None]:
     """Ends a span with the block, noting an exception."""
-    from opentelemetry.trace import Status, StatusCode
-
     try:
         yield
     except BaseException as error:
-        with GUARDED:
+        _end(span, error)
+        raise
+    _end(span)
+
+
+def _end(span: Span, error: BaseException | None = None) -> None:
+    from opentelemetry.trace import Status, StatusCode
+
+    with GUARDED:
+        if error is not None:
             cancelled = isinstance(error, GeneratorExit)
             span.set_attribute("error.type", "cancelled" if cancelled else type(error).__qualname__)
             span.set_status(Status(StatusCode.ERROR, "" if cancelled else str(error)))
+    with GUARDED:
+        span.end()
+
+
+def _within(span: Span, steps: Steps[T]) -> Steps[T]:
+    """Takes steps, then ends their span; without the lock, as whoever exports it may take long.
+
+    With it, the reader would wait, and the heartbeats of all sessions, until those are lost.
+    """
+    try:
+        found = yield from steps
+    except GeneratorExit as error:
+        _end(span, error)  # nothing else can be done any more
         raise
-    finally:
-        with GUARDED:
-            span.end()
+    except BaseException as error:
+        yield Outside(_end, span, error)
+        raise
+    yield Outside(_end, span)
+    return found
 
 
 @contextlib.contextmanager
@@ -173,11 +195,11 @@ def sent(
     except BaseException:
         with _ending(span):
             raise
-    return _sending(span, steps, count)
+    return _within(span, _sending(span, steps, count))
 
 
 def _sending(span: Span, steps: Steps[T], count: Callable[[T], int] | None) -> Steps[T]:
-    with _ending(span), _made_within(span):
+    with _made_within(span):
         found = yield from steps
         with GUARDED:
             if count is not None:
@@ -303,12 +325,7 @@ def settled(name: str, count: int, steps: Steps[T]) -> Steps[T]:
         type_="settle" if count else "",
         batch__message_count=count or None,
     )
-    return _settling(span, steps)
-
-
-def _settling(span: Span, steps: Steps[T]) -> Steps[T]:
-    with _ending(span):
-        return (yield from steps)
+    return _within(span, steps)
 
 
 def _properties_of(raw: Mapping[str, Any]) -> Properties:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 from ledgermq.client.arguments import check_number, check_seconds
@@ -23,6 +24,13 @@ PAUSE_MAX_SECONDS: Final = 1.0
 
 
 Steps: TypeAlias = Generator["float | Callable[[], Any] | None", Any, T]
+
+
+class Outside(partial[Any]):
+    """What is called without the lock, and by a coroutine in its own thread: it is a moment.
+
+    Or should be: what traces is the application's.
+    """
 
 
 def aside(call: Callable[[], T]) -> Steps[T]:

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from ledgermq.client import tracing
 from ledgermq.client.arguments import check_number, check_seconds
 from ledgermq.client.destinations import checked_destination, is_topic
-from ledgermq.client.engine.steps import Steps
+from ledgermq.client.engine.steps import Outside, Steps
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
 from ledgermq.client.options import ConsumerOptions, GetOptionsOfCall
@@ -272,7 +272,8 @@ class Getter(Generic[M]):
             return None
         first, last, raw = self.take_locked()
         self.work.settling.hand_over_run_locked(first, last)
-        self.got(begun_ns, [raw])
+        if begun_ns:
+            yield Outside(self.got, begun_ns, [raw])
         return self.message(raw, first)
 
     def receive_group(self, timeout: float | None = None) -> Steps[list[M]]:
@@ -286,7 +287,8 @@ class Getter(Generic[M]):
         gathered = self.taken = self.buffer.take_gathered()
         for first, raw in gathered:
             self.work.settling.hand_over_run_locked(first, first + len(further_of(raw)))
-        self.got(begun_ns, [raw for _, raw in gathered])
+        if begun_ns:
+            yield Outside(self.got, begun_ns, [raw for _, raw in gathered])
         return [self.message(raw, first) for first, raw in gathered]
 
     def receive_many(self, max: int, timeout: float | None = None) -> Steps[list[M]]:  # noqa: A002
@@ -307,7 +309,8 @@ class Getter(Generic[M]):
             last = first + len(run) - 1 + len(further_of(run[-1]))
             self.work.settling.hand_over_run_locked(first, last)
             self.note_order(run[-1])
-        self.got(begun_ns, [raw for _, raw in taken])
+        if begun_ns:
+            yield Outside(self.got, begun_ns, [raw for _, raw in taken])
         return [self.message(raw, delivery) for delivery, raw in taken]
 
     def got(self, begun_ns: int, raw: list[DeliveredMessage]) -> None:
