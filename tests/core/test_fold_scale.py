@@ -175,6 +175,22 @@ def test_deadlines_of_messages_that_are_gone_do_not_pile_up():
     assert len(driver.state.expiries._entries) <= 3 * 1_024
 
 
+def test_lifetimes_of_queues_and_subscriptions_that_are_gone_do_not_pile_up():
+    """5,000 of each that had a message once; they would have been over in a month (DB-04)."""
+    driver = Driver()
+    session = driver.open(1)
+    for number in range(1, 5_001):
+        message = colored(number, "red")
+        driver.do(op.Put, session, destination="queue:q", messages=[message])
+        driver.do(op.DeleteQueue, session, queue="q", purge=True)
+        driver.do(op.OpenConsumer, session, consumer=number, destination="topic:t")
+        driver.do(op.Put, session, destination="topic:t", messages=[message])
+        driver.do(op.CloseConsumer, session, consumer=number, unseen=[])
+    lifetimes = driver.state.lifetimes
+    assert len(driver.state.stores) == len(lifetimes._noted) == 0
+    assert len(lifetimes._entries._entries) <= 64 + 1
+
+
 def looks(monkeypatch, module, name: str) -> list[int]:
     """The number of each consumer that a function of a module is asked about from now on."""
     looked_at: list[int] = []

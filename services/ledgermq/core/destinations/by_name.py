@@ -107,6 +107,12 @@ def add_store(state: QueueManager, store: Queue) -> None:
     state.stores[created] = store
 
 
+def remove_store(state: QueueManager, store: Queue) -> None:
+    """Takes out a queue or subscription that is gone, and all that waits for its messages' age."""
+    del state.stores[store.created_position]
+    state.lifetimes.forget(store)
+
+
 def remove_destination(entry: Entry, found: Queue) -> None:
     state = entry.state
     configure(state, found, DEFAULTS)
@@ -115,10 +121,10 @@ def remove_destination(entry: Entry, found: Queue) -> None:
         del state.topics[found.name]
         for subscription in found.subscriptions.values():
             del state.subscriptions[subscription.key]
-            del state.stores[subscription.created_position]
+            remove_store(state, subscription)
     else:
         del state.queues[found.name]
-        del state.stores[found.created_position]
+        remove_store(state, found)
     if found.owner is not None:
         del found.owner.owned[found.destination]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ledgermq.core.destinations.by_name import add_store
+from ledgermq.core.destinations.by_name import add_store, remove_store
 from ledgermq.core.destinations.numbering import add_to_topic, hand_no_more
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import move, purge, state_of
@@ -173,7 +173,7 @@ def _end_subscription(entry: Entry, subscription: Subscription) -> None:
         hand_no_more(subscription)
     del subscription.topic.subscriptions[subscription.created_position]
     del state.subscriptions[subscription.key]
-    del state.stores[subscription.created_position]
+    remove_store(state, subscription)
 
 
 def unsubscribe(entry: Entry, session: Session, operation: Unsubscribe) -> Refusal | None:

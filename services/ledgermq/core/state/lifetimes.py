@@ -49,6 +49,10 @@ class Lifetimes:
         self._noted[created] = moment
         self._entries.add((moment, created))
 
+    def forget(self, queue: Queue) -> None:
+        """Of a queue that is gone: its deadline may be a month away, and many come and go."""
+        self._noted.pop(queue.created_position, None)
+
     def set_maximum(self, maximum_ms: int, stores: Iterable[Queue]) -> None:
         self.maximum_ms = maximum_ms
         self._clear()
