@@ -1,6 +1,7 @@
 """Lanes: what the worker writes for readers, and what it does when it cannot (H2, H22, D9)."""
 
 import json
+import re
 import time
 import urllib.error
 import urllib.request
@@ -14,6 +15,8 @@ from support.brokers.traffic import Traffic
 from support.checks.history import check_history, read_partition
 
 pytestmark = pytest.mark.kafka
+
+MORE_RECORDS = re.compile(r"(\d+) more records were passed over")
 
 
 def test_every_record_of_a_lane_names_its_connection_and_its_first_outcome(place):
@@ -132,6 +135,19 @@ def test_garbage_on_the_side_topic_is_passed_over(place):
         surgery.write(place, place.topics.questions, None, value)
     assert place.client().ask("QUEUES")["document"] == "[]"
     assert "is passed over" in worker.log
+
+
+def test_a_flood_of_garbage_on_the_side_topic_is_counted_and_not_told_one_by_one(place):
+    """The first record is named, the others are a number, which may come with the end."""
+    worker = place.worker()
+    for _ in range(100):
+        surgery.write(place, place.topics.questions, None, b"garbage")
+    assert place.client().ask("QUEUES")["document"] == "[]"
+    assert worker.stop() == 0
+    lines = [line for line in worker.log.splitlines() if "passed over" in line]
+    counts = [int(found[1]) for found in map(MORE_RECORDS.search, lines) if found]
+    assert sum(counts) == 99
+    assert len(lines) == 1 + len(counts) < 10
 
 
 def test_the_web_port_shows_metrics_and_health_and_nothing_else(place):

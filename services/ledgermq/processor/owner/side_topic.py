@@ -34,6 +34,7 @@ HEARTBEAT = "ledgermq.question.Heartbeat"
 # Questions that came while nobody owned the partition are answered if they are this young.
 LOOK_BACK_SECONDS = 30.0
 ANSWER_SECONDS = 30.0
+SAY_AGAIN_SECONDS = 10.0
 READING: Final = {
     # What was deleted by its age was too old to be answered.
     "auto.offset.reset": "earliest",
@@ -63,6 +64,10 @@ class SideTopic:
         self._registry = TP(topics.registry, 0)
         self._next: dict[TP, int] = {}
         self._changed = asyncio.Lock()
+        # Until it fires, what is passed over is counted and not said.
+        self._say_again: asyncio.TimerHandle | None = None
+        self._unsaid = 0
+        self._last_unsaid = ("", "")
 
     def start(self) -> None:
         self._read_from(self._registry, 0)
@@ -145,20 +150,44 @@ class SideTopic:
         try:
             full_name, datum = decode_record(record.value, short_lists=True)
         except UndecodableError as error:
-            where = f"{tp.topic}-{tp.partition}@{record.offset}"
-            log.warning("the record at %s is passed over: %s", where, error)
+            self._pass_over(tp, record, str(error))
             return
         if full_name == HEARTBEAT:
             listener.take_heartbeat(datum["connection"])
         elif full_name == ASK:
             listener.take_question(datum)
         else:
-            where = f"{tp.topic}-{tp.partition}@{record.offset}"
+            problem = f"it is neither a question nor a heartbeat, but {full_name}"
+            self._pass_over(tp, record, problem)
+
+    def _pass_over(self, tp: TP, record: LogRecord, problem: str) -> None:
+        """Says it of one; of those that follow soon only how many there were, as of a flood."""
+        where = f"{tp.topic}-{tp.partition}@{record.offset}"
+        if self._say_again is None:
+            log.warning("the record at %s is passed over: %s", where, problem)
+            self._count_from_now()
+        else:
+            self._unsaid += 1
+            self._last_unsaid = (where, problem)
+
+    def _say_how_many(self) -> None:
+        self._say_again = None
+        if self._unsaid:
             log.warning(
-                "the record at %s is passed over: it is neither a question nor a heartbeat, but %s",
-                where,
-                full_name,
+                "%d more records were passed over in up to %.0f s, the last one at %s: %s",
+                self._unsaid,
+                SAY_AGAIN_SECONDS,
+                *self._last_unsaid,
             )
+            self._unsaid = 0
+            self._count_from_now()
+
+    def _count_from_now(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._say_again = loop.call_later(SAY_AGAIN_SECONDS, self._say_how_many)
 
     async def stop(self) -> None:
+        self._say_how_many()
+        if self._say_again is not None:
+            self._say_again.cancel()
         await self._feed.stop()
