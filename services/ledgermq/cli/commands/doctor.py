@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ledgermq.processor.checkpoints.restoring import FoundCheckpoint
+    from ledgermq.wire.topics.log_topics import Topics
 
 # A TimeAgreed counts if its writer's clock is within 10 s of the append time (PROTOCOL.md §6).
 SKEW_SECONDS_MAX: Final = 10.0
@@ -120,13 +121,31 @@ def _topics(target: Target) -> Result:
         found = f"partition counts do not belong together: {counts}; restore what was changed"
         return BAD, found
     for name in wanted:
-        stamp = _settings(target, name).get("message.timestamp.type")
+        settings = _settings(target, name)
+        stamp = settings.get("message.timestamp.type")
         if stamp != "LogAppendTime":
             found = f"{name} stamps {stamp}: set message.timestamp.type=LogAppendTime"
             return BAD, found
+        keeping = lost_by_keeping(name, topics, settings)
+        if keeping is not None:
+            return BAD, keeping
     lanes = counts[topics.outcomes] // operations
     found = f"room for {operations} queue managers, {lanes} lanes each"
     return GOOD, found
+
+
+def lost_by_keeping(name: str, topics: Topics, settings: dict[str, str]) -> str | None:
+    """What Kafka takes away from a topic that is needed, with the remedy; None: nothing."""
+    policy = "compact" if name == topics.checkpoints else "delete"
+    found = settings.get("cleanup.policy")
+    if found != policy:
+        return f"{name} has cleanup.policy={found}, and so loses what is needed: set {policy}"
+    if name not in (topics.registry, topics.operations):
+        return None
+    for limit in ("retention.ms", "retention.bytes"):
+        if settings.get(limit) != "-1":
+            return f"{name} is not kept for ever: {limit} is {settings.get(limit)}, set it to -1"
+    return None
 
 
 def _settings(target: Target, topic: str) -> dict[str, str]:
