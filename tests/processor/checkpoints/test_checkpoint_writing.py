@@ -41,7 +41,8 @@ class Desk:
             timeout_seconds=1.0,
         )
         monkeypatch.setattr(self.maker, "_write", self._take)
-        monkeypatch.setattr(self.maker, "_lane_ends", lambda: [0])
+        reader = SimpleNamespace(ends=lambda *_: (0, 0))
+        monkeypatch.setattr(self.maker, "_open_reader", lambda: reader)
 
     def _take(self, records) -> None:
         for name, value in records:

@@ -93,6 +93,12 @@ def take_touched_blocks(state: QueueManager) -> list[tuple[int, int]]:
     return touched
 
 
+def touch_all_blocks(state: QueueManager) -> None:
+    """Has every block taken the next time, as if all of it had changed."""
+    for queue in state.stores.values():
+        queue.touched_blocks |= {number // BLOCK_MESSAGES: None for number in queue.messages}
+
+
 def block_of(state: QueueManager, created_position: int, block: int) -> Record | None:
     """One block of a queue, or None if it holds no message (or the queue is gone)."""
     taken = taken_block(state, created_position, block)

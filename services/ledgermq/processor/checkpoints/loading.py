@@ -79,7 +79,8 @@ class Loaded:
     """A state and what goes with it, ready to fold on.
 
     `blocks` holds the digests of each block's chunks by (created position of its queue, block
-    number), with the queue's name; `rubbish` are keys on the topic that are of no use.
+    number), with the queue's name; `rubbish` are keys on the topic that are of no use, and
+    `ends` are where that began and ended.
     """
 
     state: QueueManager
@@ -89,6 +90,7 @@ class Loaded:
     manifests: list[StoredManifest] = field(default_factory=list)
     stored: set[str] = field(default_factory=set)
     rubbish: list[bytes] = field(default_factory=list)
+    ends: tuple[int, int] = (0, 0)
     manifest: dict[str, Any] | None = None
 
 
@@ -143,6 +145,7 @@ def _with_stored(loaded: Loaded, records: StoredRecords, claim: Claim) -> Loaded
     """
     good = (digest for digest, value in records.chunks.items() if chunk_digest(value) == digest)
     loaded.stored = set(good)
+    loaded.ends = records.ends
     name = claim.queue_manager
     kept = {manifest_key(name, one.position) for one in loaded.manifests}
     kept |= {chunk_key(name, digest) for digest in loaded.stored}

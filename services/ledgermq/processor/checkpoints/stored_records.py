@@ -32,6 +32,8 @@ class StoredRecords:
         self.manifests: dict[int, bytes] = {}
         self.chunks: dict[str, bytes] = {}
         self.rubbish: dict[bytes, None] = {}
+        # Where the topic began and ended when it was read.
+        self.ends = (0, 0)
 
     def take(self, key: bytes | None, value: bytes | None) -> None:
         """Takes a record in; one without a value takes its key away."""
@@ -59,8 +61,8 @@ class StoredRecords:
 def read_stored_records(reader: PartitionReader, topics: Topics, claim: Claim) -> StoredRecords:
     """Reads the topic to its end; LogUnreadableError if Kafka does not answer."""
     stored = StoredRecords(claim.queue_manager)
-    first, end = reader.ends(topics.checkpoints, claim.partition)
-    for record in reader.records(topics.checkpoints, claim.partition, first, end):
+    stored.ends = reader.ends(topics.checkpoints, claim.partition)
+    for record in reader.records(topics.checkpoints, claim.partition, *stored.ends):
         stored.take(record.key(), record.value())
     if stored.rubbish:
         log.warning(

@@ -35,6 +35,7 @@ from ledgermq.core.snapshot.state_records import (
     root_of,
     take_touched_blocks,
     taken_block,
+    touch_all_blocks,
 )
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.errors import LedgerMQError
@@ -121,6 +122,9 @@ class Checkpointer:
         self._blocks = loaded.blocks
         self._kept = loaded.manifests
         self._stored = loaded.stored
+        # Where the topic began and ended when that was looked at last.
+        self._ends = loaded.ends
+        self._all_anew = False
         self._rubbish = loaded.rubbish
         self._unwritten: dict[str, bytes] = {}
         self._taken: dict[tuple[int, int], TakenBlock | None] = {}
@@ -139,6 +143,9 @@ class Checkpointer:
         """Takes the state as it is; the mark covers all outcomes up to its position."""
         started = time.monotonic()
         root = encode_root(state)
+        if self._all_anew:
+            touch_all_blocks(state)
+            self._all_anew = False
         return Snapshot(
             position=state.position,
             append_ms=record.timestamp,
@@ -228,6 +235,7 @@ class Checkpointer:
                 del self._unwritten[digest]
 
     def _write_manifest(self, snapshot: Snapshot, contents: Contents) -> dict[str, Any]:
+        self._check_that_none_expired()
         manifest = manifest_of(
             self._claim,
             self._identity,
@@ -245,10 +253,32 @@ class Checkpointer:
         self._write([(key, encode_record(MANIFEST, manifest))])
         return manifest
 
+    def _check_that_none_expired(self) -> None:
+        """Has all written anew if the topic begins later than it did, or was made anew itself.
+
+        Compaction keeps what is needed. Else only the state still has what an untouched block
+        holds, where the log is trimmed.
+        """
+        topic, partition = self._topics.checkpoints, self._claim.partition
+        (before, until), ends = self._ends, self._open_reader().ends(topic, partition)
+        self._ends = ends
+        if ends[0] <= before and ends[1] >= until:
+            return
+        self._all_anew = True
+        self._stored.clear()
+        raise CheckpointFailedError(
+            f"{topic}-{partition} begins at {ends[0]} and ends at {ends[1]}, after {before} and "
+            f"{until}: records that checkpoints build on were taken away, as by a retention. Set "
+            f"cleanup.policy=compact for {topic}. The next checkpoint is written whole"
+        )
+
     def _lane_ends(self) -> list[int]:
+        return lane_ends(self._open_reader(), self._topics, self._claim)
+
+    def _open_reader(self) -> PartitionReader:
         if self._reader is None:
             self._reader = PartitionReader(self._bootstrap, self._timeout_seconds, KAFKA_LOGGER)
-        return lane_ends(self._reader, self._topics, self._claim)
+        return self._reader
 
     def _write(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         if self._producer is None:
