@@ -90,7 +90,7 @@ class Owner:
         self.checkpoints: CheckpointSchedule | None = None
         self.end_offset: int | None = None
         self._wake = asyncio.Event()
-        self._held = False
+        self._held = self._closed = False
         self._answers_from = -1
         self._seeks: tuple[int, int] = (-1, 0)
         self._heartbeat_heard = False
@@ -186,7 +186,9 @@ class Owner:
             try:
                 return self._read_checkpoint()
             finally:
-                gc.freeze()
+                # What was let go of meanwhile would stay in memory until the next one is.
+                if not self._closed:
+                    gc.freeze()
                 gc.enable()
 
         loaded = await asyncio.to_thread(in_thread)
@@ -378,6 +380,7 @@ class Owner:
 
     async def close(self) -> None:
         """Lets go of everything; nothing is written any more."""
+        self._closed = True
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
