@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from ledgermq.processor.metrics.collector import Scrape, encoder_for
 from ledgermq.processor.metrics.labels import OTHERS, TEMPORARY, Labels
 from ledgermq.processor.metrics.latency import BOUNDS_SECONDS, Latency
 from ledgermq.processor.metrics.tally import Tally
+from ledgermq.testing import MemoryBroker
 from ledgermq.wire.framing.codec import decode_operation
 from support.brokers.scraping import OPENMETRICS
 from support.brokers.scraping import Scrape as Read
@@ -56,6 +58,23 @@ def test_destinations_beyond_the_limit_share_a_label_and_free_it_when_they_go():
     assert labels.of_name("queue:c") == "queue:c"
     assert labels.of_name("queue:d") == OTHERS
     assert Labels(0).of_name("queue:a") == OTHERS
+
+
+def test_named_subscriptions_beyond_the_limit_are_summed_with_those_without_a_name():
+    """So the number of series is bounded, however many subscriptions a topic has."""
+    broker = MemoryBroker()
+    with broker.connect(client_id="c") as connection, connection.session() as session:
+        for number in range(5):
+            session.consumer("topic:t", durable=True, subscription=f"s{number}")
+        session.producer("topic:t").send("x")
+        scrape = Scrape([], 0, "worker")
+        folder = SimpleNamespace(state=broker._state)
+        owner = SimpleNamespace(folder=folder, tally=Tally(Labels(2)))
+        scrape._take_destinations(owner, ("QM1",))
+    held = {key[2]: 0 for key in scrape._values["subscription_messages"]}
+    for key, count in scrape._values["subscription_messages"].items():
+        held[key[2]] += count
+    assert held == {"s0": 1, "s1": 1, "": 3}
 
 
 def test_a_time_falls_into_the_bucket_that_it_does_not_exceed():

@@ -176,9 +176,11 @@ class Scrape(Collector):
         owner.tally.forget(labels.forget_all_but({one.destination for one in places}))
         for place in places:
             self._take_place(place, manager, labels)
+        left = labels.own_max
         for subscription in state.subscriptions.values():
             key, place_labels = subscription.key, (*manager, labels.of(subscription))
-            named = key.kind in NAMED and place_labels[1] == subscription.destination
+            named = key.kind in NAMED and place_labels[1] == subscription.destination and left > 0
+            left -= named
             name = (key.name, key.client_id) if named else ("", "")
             self._take_states("subscription", subscription, (*place_labels, *name), STATES)
 

@@ -19,7 +19,7 @@ class Labels:
     """
 
     def __init__(self, own_max: int) -> None:
-        self._own_max = own_max
+        self.own_max = own_max
         self._own: set[str] = set()
 
     def of(self, store: Queue) -> str:
@@ -31,7 +31,7 @@ class Labels:
             return destination
         if destination.partition(":")[2].startswith(TEMPORARY_PREFIX):
             return TEMPORARY
-        if len(self._own) < self._own_max:
+        if len(self._own) < self.own_max:
             self._own.add(destination)
             return destination
         return OTHERS
