@@ -88,6 +88,11 @@ DERIVED: Final = {
 }
 
 
+def _count(array: str) -> str:
+    """How many an array has, NULL where there is none: without ANSI mode, Spark says -1 there."""
+    return f"CAST(IF({array} IS NULL, NULL, size({array})) AS INT)"
+
+
 def _time(column: str, name: str) -> str:
     """A moment in µs since 1970 UTC as a timestamp."""
     return f"timestamp_micros(nullif({column}, -1)) AS {name}"
@@ -110,13 +115,13 @@ FROM {{events}}
     "operations": f"""
 SELECT queue_manager, {DAY}, position, {_time("time_us", "time")},
     {_time("append_time_us", "append_time")}, kind, session, session_sequence, target, consumer,
-    CAST(size(message_ids) AS INT) AS messages, actor, why, settings
+    {_count("message_ids")} AS messages, actor, why, settings
 FROM {{operations}} JOIN {{clock}} USING (queue_manager, position)
 """,
     "outcomes": f"""
 SELECT queue_manager, {DAY}, position, index, {_time("time_us", "time")}, kind, session,
     session_sequence, reason, detail, consumer, destination, first_delivery,
-    CAST(size(sequences) AS INT) AS messages
+    {_count("sequences")} AS messages
 FROM {{outcomes}} JOIN {{clock}} USING (queue_manager, position)
 """,
     "messages": f"""

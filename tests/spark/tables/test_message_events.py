@@ -145,3 +145,20 @@ def test_every_table_is_what_its_contract_says(logs, spark, tmp_path):
         assert table.count() == table.dropDuplicates(key).count() > 0, name
         marked = re.sub(rf"\bFROM {name}\b", f"FROM {{{name}}}", query)
         spark.sql(marked, **{name: table}).collect()
+
+
+def test_tables_are_the_same_in_a_session_without_ansi_mode(spark):
+    """Sessions of users may have it off; the size of an array that is not there is then -1."""
+    small, script = Logs(), Script(random=random.Random(7))
+    RandomLog(script, **FLAVOURS[0]).grow(60)
+    small.fold("L0", script.entries)
+    told = []
+    for ansi in ("true", "false"):
+        spark.conf.set("spark.sql.ansi.enabled", ansi)
+        try:
+            facts = small.facts(spark_engine(spark))
+            told.append({name: Counter(map(str, facts.rows(TABLES[name]))) for name in TABLES})
+        finally:
+            spark.conf.unset("spark.sql.ansi.enabled")
+    for name in TABLES:
+        assert told[0][name] == told[1][name], name
