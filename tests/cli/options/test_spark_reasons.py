@@ -4,8 +4,10 @@ import errno
 import os
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from pyspark import SparkContext
 
 from ledgermq.cli.options.spark import SparkFailedError, quiet_spark, scratch_directory
 from ledgermq_spark.log import session
@@ -46,6 +48,60 @@ def test_the_reason_is_that_of_the_first_error(monkeypatch):
     assert reason.startswith("Spark failed: No space left on device: make room where the command")
     assert "\n" not in reason
     assert log.endswith(".log")
+
+
+class FullJavaError(Exception):
+    """Stands for what py4j raises where Java's memory is out."""
+
+    __module__ = "py4j.protocol"
+    java_exception = JavaError("Java heap space")
+
+
+def test_full_memory_is_told_with_the_setting_that_gives_more(monkeypatch):
+    """How much there was, and what to do."""
+    monkeypatch.setenv("LEDGERMQ_SPARK_MEMORY", "700m")
+    monkeypatch.setattr(session, "spark_session", lambda **_: Session())
+    said = r"Spark failed: the 700m of memory .* are full: .*LEDGERMQ_SPARK_MEMORY=6g\. Its log is"
+    with pytest.raises(SparkFailedError, match=said), quiet_spark(1):
+        raise FullJavaError
+
+
+class Java:
+    """Stands for the process of Java, which ends by itself when it is waited for."""
+
+    def __init__(self, code):
+        self.code = code
+
+    def wait(self, _seconds):
+        """It has ended."""
+
+    def poll(self):
+        """How it ended."""
+        return self.code
+
+
+class DeadSession:
+    """Stands for a Spark session whose Java has ended."""
+
+    def stop(self):
+        """Nobody listens."""
+        raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (52, "of memory that its Java has are full: .*LEDGERMQ_SPARK_MEMORY=6g"),
+        (-9, "its Java was killed, as systems do where memory is out"),
+        (1, "its Java ended with code 1"),
+    ],
+)
+def test_a_java_that_has_ended_is_told_as_such(monkeypatch, code, said):
+    """Not that nobody listens where it did."""
+    monkeypatch.setattr(session, "spark_session", lambda **_: DeadSession())
+    monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=Java(code)))
+    with pytest.raises(SparkFailedError, match=rf"Spark failed: .*{said}"), quiet_spark(1):
+        raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
 
 def test_a_log_that_does_not_fit_does_not_hide_the_reason(monkeypatch):

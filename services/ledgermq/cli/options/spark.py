@@ -9,9 +9,11 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +35,12 @@ SCRATCH, LOCK = "ledgermq-spark-", "lock"
 TAIL_LINES = 15
 # Where in Java an error came from: it would push the error itself out of the tail.
 FRAME = "\tat "
+# What Java and Spark say where memory is out; Spark's own code for that, if Java ends by it.
+MEMORY_FULL = re.compile(
+    r"Java heap space|GC overhead limit|OutOfMemoryError|Unable to acquire \d+ bytes of memory"
+)
+JAVA_MEMORY_FULL = 52
+JAVA_ENDS_SECONDS = 5.0
 # They write what went wrong on standard error, with all of Java's frames; our errors say it.
 TALKATIVE = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -89,13 +97,19 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
                 yield Engine(session=session, directory=scratch / "results")
             finally:
                 if not borrowed:
-                    session.stop()
+                    _stop(session)
         except LedgerMQError:
             raise
         except Exception as error:
-            if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
+            of_spark = type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
+            # Whoever asks a Java that has ended finds nobody who listens.
+            if not of_spark and not isinstance(error, ConnectionError):
                 raise
-            text = f"Spark failed: {_reason(error)}. {_kept(log)}"
+            is_java_heard = session is None or _of_java(error) is not None
+            reason = None if is_java_heard else _end_of_java(log)
+            if reason is None and not of_spark:
+                raise
+            text = f"Spark failed: {reason or _reason(error)}. {_kept(log)}"
             if session is None:
                 lines = log.read_text(errors="replace").splitlines()
                 told = [line for line in lines if not line.startswith(FRAME)]
@@ -234,6 +248,54 @@ def _output_to(log: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _stop(session: SparkSession) -> None:
+    """Ends Spark; a Java that has ended already does not hide why."""
+    from py4j.protocol import Py4JError
+
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            session.stop()
+    except (Py4JError, OSError):
+        if _java_exit() is None:
+            raise
+
+
+def _java_exit() -> int | None:
+    """How Spark's Java ended; None: it runs, or was not started here."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return None
+    # Its connections end just before it does.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(JAVA_ENDS_SECONDS)
+    code: int | None = process.poll()
+    return code
+
+
+def _end_of_java(log: Path) -> str | None:
+    """Why Spark's Java has ended, if it has."""
+    code = _java_exit()
+    if code is None:
+        return None
+    if code == JAVA_MEMORY_FULL or MEMORY_FULL.search(log.read_text(errors="replace")):
+        return _memory_advice()
+    if code == -signal.SIGKILL:
+        return "its Java was killed, as systems do where memory is out: free some, and call again"
+    return f"its Java ended with code {code}"
+
+
+def _memory_advice() -> str:
+    from ledgermq_spark.log import machine
+
+    return (
+        f"the {machine.memory(machine.cores())} of memory that its Java has are full: ask for less "
+        f"at once, or give it more with {machine.MEMORY_VARIABLE}, such as "
+        f"{machine.MEMORY_VARIABLE}=6g"
+    )
+
+
 def _reason(error: Exception) -> str:
     """What Spark says went wrong first of all, the last word of a Python worker if it was one."""
     text = str(error)
@@ -247,10 +309,17 @@ def _reason(error: Exception) -> str:
             f"{os.strerror(errno.ENOSPC)}: make room where the command writes, or for scratch "
             f"files in {tempfile.gettempdir()} (TMPDIR), and call it again"
         )
+    if MEMORY_FULL.search(text):
+        return _memory_advice()
     if "Traceback" not in text:
         return lines[0].rstrip(".")
     said = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)]
     return (said or lines)[-1].rstrip(".")
+
+
+def _of_java(error: Exception) -> Any:
+    """The error in Java, as it came, or as Spark made one of Python of it; None: there is none."""
+    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
 
 
 def _root(error: Exception) -> str | None:
@@ -258,8 +327,7 @@ def _root(error: Exception) -> str | None:
     from py4j.protocol import Py4JError
 
     said = None
-    # An error of Java as it came, or as Spark made one of Python of it.
-    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    cause = _of_java(error)
     with contextlib.suppress(Py4JError, OSError):
         while cause is not None:
             said = cause.getMessage() or said
