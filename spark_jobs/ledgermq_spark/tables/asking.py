@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
     from ledgermq_spark.laws.facts import Facts
 
+# The one of the statements below whose answer depends on what is read.
+PLANS: Final = "ExplainCommand"
 # Statements that only tell what there is, by the class that Spark parses each to.
 HARMLESS: Final = (
-    *("ShowTables", "ShowColumns", "ShowFunctions", "ExplainCommand", "DescribeRelation"),
+    *("ShowTables", "ShowColumns", "ShowFunctions", PLANS, "DescribeRelation"),
     *("DescribeColumn", "DescribeQueryCommand", "DescribeFunction"),
 )
 # Functions that call whatever method of Java a query names.
@@ -61,8 +63,11 @@ class Answer:
     has_more: bool
 
 
-def check_query(text: str, nothing: Facts, *, apart: bool = False) -> None:
+def check_query(text: str, nothing: Facts, *, apart: bool = False) -> bool:
     """See that a text is a query over tables, by the facts of a log without a record.
+
+    Returns whether a log is to be read for it: what tells of names and types alone is answered by
+    these facts.
 
     Args:
         text: The query.
@@ -73,13 +78,14 @@ def check_query(text: str, nothing: Facts, *, apart: bool = False) -> None:
         NoQueryError: It does anything besides answering.
         QueryInvalidError: It cannot be understood, or names what is not there.
     """
-    _refuse_statements(nothing.engine.spark, text)
+    kind = _refuse_statements(nothing.engine.spark, text)
     _forget_calls_of_java(nothing.engine.spark)
     columns = _asked(text, nothing).columns
     if apart and (twice := sorted({one for one in columns if columns.count(one) > 1})):
         raise QueryInvalidError(
             f"several columns are called {', '.join(twice)}: name them apart with AS"
         )
+    return kind in (None, PLANS)
 
 
 def answer_query(text: str, facts: Facts, rows_max: int) -> Answer:
@@ -110,8 +116,11 @@ def _asked(text: str, facts: Facts) -> DataFrame:
         return facts.engine.spark.sql(text)
 
 
-def _refuse_statements(spark: SparkSession, text: str) -> None:
-    """Raises NoQueryError unless Spark's own parser takes the text for a query."""
+def _refuse_statements(spark: SparkSession, text: str) -> str | None:
+    """Raises NoQueryError unless Spark's own parser takes the text for a query.
+
+    Returns None for a query, and which of the harmless statements it is otherwise.
+    """
     parser = spark._jsparkSession.sessionState().sqlParser()
     refused = NoQueryError(
         "this is no query, and was not run: `ledgermq sql` takes SELECT, WITH and VALUES, and "
@@ -126,11 +135,13 @@ def _refuse_statements(spark: SparkSession, text: str) -> None:
                 statement = parser.parsePlan(text)
             except Py4JError:
                 raise refused from None
-        if statement.getClass().getSimpleName() not in HARMLESS:
+        kind = str(statement.getClass().getSimpleName())
+        if kind not in HARMLESS:
             raise refused from None
-        return
+        return kind
     if "ScriptTransformation" in _parts(query):
         raise NoQueryError("SELECT TRANSFORM runs a program: `ledgermq sql` runs none")
+    return None
 
 
 def _forget_calls_of_java(spark: SparkSession) -> None:

@@ -68,6 +68,21 @@ def test_what_only_answers_is_run(nothing, text):
     assert answer_query(text, nothing, 1).columns
 
 
+@pytest.mark.parametrize(
+    ("text", "is_of_rows"),
+    [
+        ("SHOW TABLES", False),
+        ("DESCRIBE messages", False),
+        ("SHOW COLUMNS IN sessions", False),
+        ("EXPLAIN SELECT * FROM sessions", True),
+        ("SELECT 'show tables' FROM sessions", True),
+    ],
+)
+def test_no_log_is_read_for_names_and_types(nothing, text, is_of_rows):
+    """Whoever asks what tables there are does not wait for all of them to be worked out."""
+    assert check_query(text, nothing) is is_of_rows
+
+
 def test_tables_are_shown(nothing):
     """All of them, though none is named."""
     rows = answer_query("SHOW TABLES", nothing, 100).rows

@@ -19,6 +19,7 @@ from ledgermq.cli.printing.output import Column, Output, count_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from ledgermq_spark.laws.facts import Facts
     from ledgermq_spark.tables.changes import PlaceChanges
 
 ROWS_MAX_DEFAULT = 1_000
@@ -61,8 +62,10 @@ def sql(
     from ledgermq_spark.laws.engines.choice import dataframe_engine
     from ledgermq_spark.tables.asking import answer_query, check_query
 
-    def check(spark: SparkSession) -> None:
-        check_query(query, facts_of_nothing(spark), apart=output.as_json)
+    def check(spark: SparkSession) -> Facts | None:
+        nothing = facts_of_nothing(spark)
+        is_of_rows = check_query(query, nothing, apart=output.as_json)
+        return None if is_of_rows else nothing
 
     with facts_at(target, output, "sql", at, archive, check, choice=dataframe_engine) as facts:
         answer = answer_query(query, facts, limit)

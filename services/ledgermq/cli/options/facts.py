@@ -50,13 +50,13 @@ def facts_at(
     title: str,
     at: Any,
     archive: Path | None,
-    first: Callable[[SparkSession], None] = lambda _: None,
+    first: Callable[[SparkSession], Facts | None] = lambda _: None,
     **choice: Any,
 ) -> Iterator[Facts]:
     """What tables are asked of, up to a moment; Spark runs until the end of the block.
 
-    What is `first` is done as soon as Spark runs, before the log is read. `choice` says what
-    answers, if not what is quickest.
+    What is `first` is done as soon as Spark runs, before the log is read; if it gives facts, they
+    are asked, and nothing is read. `choice` says what answers, if not what is quickest.
 
     Raises what `spark_job` raises, and:
         ArchiveMissingError: There is nothing of the queue manager in the archive.
@@ -71,10 +71,9 @@ def facts_at(
         target.check_broker()
         position = position_at(target, at)
         with spark_job(target, output, title) as job:
-            first(job["spark"])
-            yield run_tables(at=position, **job, **choice)
+            yield first(job["spark"]) or run_tables(at=position, **job, **choice)
         return
     operations = LogArchive(archive, target.queue_manager).there()[-1].last + 1
     with archive_job(output, title, operations) as job:
-        first(job["spark"])
-        yield archived_facts(archive, target.queue_manager, at, **job, **choice)
+        found = first(job["spark"])
+        yield found or archived_facts(archive, target.queue_manager, at, **job, **choice)
