@@ -85,6 +85,22 @@ def let_in_as_its_unit_is_ended() -> Script:
     return script
 
 
+def committed_as_it_is_repeated() -> Script:
+    """A put times out; the commit behind it consumes what the next one of that entry names too."""
+    script = Script()
+    script.blocking_ms = lambda: 1_000
+    first, unit = script.session(), script.session("TRANSACTED")
+    first.send(op.CreateQueue, queue="q", settings=given_settings({"messages_max": 1}))
+    first.put("q", "one")
+    first.put("p", "two")
+    unit.consumer("p", 1, credit=1)
+    unit.put("q", "three")
+    unit.commit(1, puts=0)
+    script.wait(2)
+    unit.commit(1, puts=0)
+    return script
+
+
 def taken_for_a_session() -> tuple[Script, int]:
     """A put waited in vain; an operation, of that position, is of a session that never was."""
     script = Script()
