@@ -10,7 +10,7 @@ import pytest
 
 from ledgermq.cli.printing.exits import OK, REFUSED
 
-COMMAND = (sys.executable, "-m", "ledgermq.cli.main")
+COMMAND = (sys.executable, "-m", "ledgermq")
 
 
 def call(*arguments: str, closed: str = "") -> subprocess.CompletedProcess[str]:

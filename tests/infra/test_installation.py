@@ -87,18 +87,6 @@ def test_what_a_terminal_is_told_to_call_can_be_copied(capsys):
     assert "ledgermq queue list --data-dir 'my data'" in capsys.readouterr().out
 
 
-def test_a_command_without_standard_output_takes_nothing_off_a_queue():
-    """A traceback said so before; what it would print must not vanish either."""
-    answer = subprocess.run(
-        ["sh", "-c", '"$0" -m ledgermq get orders >&-', sys.executable],
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    assert answer.returncode == 2
-    assert answer.stderr == "error: standard output is closed: send it to a file, or to /dev/null\n"
-
-
 def run_spark(**changes):
     """Start Spark in a process of its own, with another environment."""
     program = "from ledgermq_spark.log.session import spark_session\n"

@@ -141,11 +141,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _replace_closed_streams()
     # What the client logs is in the error that follows; a worker sets up a log of its own.
     logging.getLogger("ledgermq").addHandler(logging.NullHandler())
-    if sys.stdout is None:
-        # What `get` takes off a queue would be gone and shown to nobody.
-        text = "standard output is closed: send it to a file, or to /dev/null"
-        print(f"error: {text}", file=sys.stderr)
-        return USAGE
     try:
         answer = cli.main(args=given, prog_name="ledgermq", standalone_mode=False)
     except click.exceptions.Exit as end:

@@ -310,7 +310,7 @@ def test_ctrl_c_while_republishing_says_how_far_it_came(connection, worker, many
     told = ("journal", "republish", "--from", "archive", "--directory", many, "--to", narrow)
     where = ("--bootstrap", worker, "--topic-prefix", "cli")
     process = subprocess.Popen(
-        [sys.executable, "-m", "ledgermq.cli.main", *told, *where, "--yes", "--json"],
+        [sys.executable, "-m", "ledgermq", *told, *where, "--yes", "--json"],
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -105,12 +105,13 @@ FROM summed WHERE late IS NOT NULL
 """
 # Operations that name deliveries, with how many of these they name (null: not as ranges must be)
 # and how many of them are in flight, all and of the consumer that they are about. What names more
-# than its session was ever given is not taken apart. What is refused consumes nothing: a Commit
+# than its session was ever given is not taken apart. A Commit that is refused consumes nothing: one
 # that waited did before it, in the same entry.
 RANGES: Final = """
 WITH
 asked AS (
-    SELECT queue_manager, session, position, judged_at, late, told, consumer, delivery_highest,
+    SELECT queue_manager, session, position, judged_at, late, consumer, delivery_highest,
+        kind = 'Commit' AND told <=> 'Refused' AS takes_nothing,
         range_first, range_last,
         aggregate(arrays_zip(range_first, range_last), 0L, (highest, one) -> IF(
             one.range_first > highest AND one.range_last >= one.range_first, one.range_last, NULL))
@@ -119,7 +120,7 @@ asked AS (
     WHERE range_first IS NOT NULL
 ),
 named AS (
-    SELECT queue_manager, session, position, late, judged_at, told, consumer, delivery
+    SELECT queue_manager, session, position, late, judged_at, takes_nothing, consumer, delivery
     FROM asked LATERAL VIEW posexplode(range_first) AS at, first
         LATERAL VIEW explode(sequence(first, range_last[at])) AS delivery
     WHERE highest <= delivery_highest
@@ -134,7 +135,7 @@ flying AS (
     ) AS flight USING (queue_manager, session, delivery)
     WHERE delivered_at <= judged_at AND (left_at IS NULL OR left_at > judged_at
         OR left_at = judged_at AND IF(late, left_as = 'consumed',
-            NOT (left_as <=> 'consumed' AND told <=> 'Refused')))
+            NOT (left_as <=> 'consumed' AND takes_nothing)))
     GROUP BY ALL
 )
 SELECT queue_manager, session, position, late, IF(highest <= delivery_highest, aggregate(
