@@ -98,13 +98,14 @@ GARBAGE = [
     {"value": b'{"a": NaN}'},
     {"value": b'{"a": 1, "a": 2}'},
     {"value": b"[" * 100_000},
-    {"value": b'{"n": 1e400, "big": 123456789012345678901234567890}'},
+    {"value": b'{"n": 1e300, "big": 123456789012345678901234567890}'},
     {"value": b"\xff\xfe", "headers": [("JMSType", b"x"), ("select", b"\xff")]},
     {"value": b'"' + b"x" * 900_000 + b'"'},
     {"value": b"{}", "headers": [("h", b"x" * 70_000)]},
     {"value": b'{"nested": {"a": [1, 2]}}'},
     {"value": b'{"": 1}'},
     {"value": b"7"},
+    {"value": b'{"n": 1e400}'},
 ]
 
 
@@ -116,8 +117,8 @@ def test_garbage_is_carried_or_goes_aside_and_nothing_is_missing(ways):
         ways.bridge(topic, f"queue:{queue}", body="json", bad=f"queue:{bad}").run()
     good, aside = ways.messages(queue), ways.messages(bad)
     went = {one.properties["LedgerMQ_KafkaOffset"]: one.body for one in aside}
-    assert sorted(went) == [1, 2, 3, 4, 5, 7, 9]
-    assert {one.properties["LedgerMQ_KafkaOffset"] for one in good} == {*range(13)} - {*went}
+    assert sorted(went) == [1, 2, 3, 4, 5, 7, 9, 13]
+    assert {one.properties["LedgerMQ_KafkaOffset"] for one in good} == {*range(14)} - {*went}
     for offset, told in went.items():
         given = GARBAGE[offset]
         assert told["value"] == given["value"]

@@ -40,6 +40,8 @@ def running(directory: Path) -> Iterator[tuple[subprocess.Popen[str], dict[str, 
         stdout=subprocess.PIPE,
         text=True,
         env=environment(),
+        # Whoever runs these tests may have the end of the terminal ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
     try:
         assert process.stdout is not None
