@@ -35,13 +35,13 @@ def environment(**changes: str) -> dict[str, str]:
 @contextlib.contextmanager
 def running(directory: Path) -> Iterator[tuple[subprocess.Popen[str], dict[str, object]]]:
     """`ledgermq up` on a directory, and what it says once it is up."""
+    # Whoever runs these tests may have the end of the terminal ignored.
+    heard = ["env", "--default-signal=HUP"]
     process = subprocess.Popen(
-        command("up", "--data-dir", directory, "--port", 0, "--json"),
+        heard + command("up", "--data-dir", directory, "--port", 0, "--json"),
         stdout=subprocess.PIPE,
         text=True,
         env=environment(),
-        # Whoever runs these tests may have the end of the terminal ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
     try:
         assert process.stdout is not None
