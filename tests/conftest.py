@@ -17,8 +17,11 @@ from ledgermq.embedded import EmbeddedBroker
 from ledgermq.testing import MemoryBroker
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.brokers.apicurio import Apicurio
     from support.brokers.container import ContainerBroker
+    from support.brokers.worker_process import Place
 
 # From so many on Java's optimising compiler pays for the broker that all of them share.
 MANY_TESTS = 1_000
@@ -90,6 +93,16 @@ def broker(
     brief = len(request.session.items) < MANY_TESTS
     with EmbeddedBroker(tmp_path_factory.mktemp("broker"), brief=brief) as embedded:
         yield embedded
+
+
+@pytest.fixture
+def place(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Place]:
+    """One queue manager on topics of its own; workers and clients end with the test."""
+    from support.brokers.worker_process import new_place
+
+    found = new_place(broker.bootstrap, tmp_path)
+    yield found
+    found.close()
 
 
 @pytest.fixture(scope="session")

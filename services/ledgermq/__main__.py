@@ -2,7 +2,7 @@
 
 import sys
 
-USAGE = 2
+from ledgermq.cli.printing.exits import USAGE
 
 
 def main() -> int:

@@ -6,14 +6,6 @@ from support.brokers.worker_process import new_place
 
 
 @pytest.fixture
-def place(broker, tmp_path):
-    """One queue manager on topics of its own; workers and clients end with the test."""
-    found = new_place(broker.bootstrap, tmp_path)
-    yield found
-    found.close()
-
-
-@pytest.fixture
 def wide_place(broker, tmp_path):
     """Room for two queue managers; QM1 is claimed."""
     found = new_place(broker.bootstrap, tmp_path, partitions=2)

@@ -155,14 +155,22 @@ def parse_moment(text: str) -> Position | datetime:
         position.queue_manager = name
         return position
     try:
-        moment = datetime.fromisoformat(text.strip())
-        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-        # Some hours of the first and of the last year are none in UTC.
-        moment.astimezone(UTC)
-    except (ValueError, OverflowError):
+        return instant_of(text.strip())
+    except ValueError:
         raise PositionOutOfRangeError(
             f"{text!r} is neither a log position (1234, QM1@1234) nor a time (2026-11-20T10:00:00Z)"
         ) from None
+
+
+def instant_of(text: str) -> datetime:
+    """Read a time in ISO 8601, in UTC if it has no zone; ValueError if it is none."""
+    moment = datetime.fromisoformat(text)
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    try:
+        # Some hours of the first and of the last year are none in UTC.
+        moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(str(error)) from error
     return moment
 
 

@@ -42,14 +42,6 @@ def spark(tmp_path_factory):
 
 
 @pytest.fixture
-def place(broker, tmp_path):
-    """One queue manager on topics of its own; workers and clients end with the test."""
-    found = new_place(broker.bootstrap, tmp_path)
-    yield found
-    found.close()
-
-
-@pytest.fixture
 def worked(place):
     """A place whose worker made two checkpoints, and a last one as it stopped, which is gone."""
     worker = place.worker("first", CHECKPOINT_SECONDS=3600)

@@ -8,15 +8,6 @@ from ledgermq.cli.commands.doctor import checkpoints
 from ledgermq.cli.printing.exits import CHECK_FAILED, OK
 from ledgermq.processor.checkpoints.restoring import FoundCheckpoint
 from support.brokers import topic_surgery as surgery
-from support.brokers.worker_process import new_place
-
-
-@pytest.fixture
-def place(broker, tmp_path):
-    """One queue manager on topics of its own; workers and clients end with the test."""
-    found = new_place(broker.bootstrap, tmp_path)
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from ledgermq.wire.framing.confluent import SCHEMA_HEADER
 from ledgermq.wire.framing.schema_registry import _FRAMINGS
 from support.brokers.registry_gate import RegistryGate
 from support.brokers.reproduce import records_of
-from support.brokers.worker_process import new_place
 from support.checks.history import check_history
 
 pytestmark = pytest.mark.slow
@@ -33,14 +32,6 @@ def gate(schema_registry):
     with RegistryGate(schema_registry.url) as opened:
         yield opened
     _FRAMINGS.pop(opened.url, None)
-
-
-@pytest.fixture
-def place(broker, tmp_path):
-    """One queue manager on topics of its own."""
-    found = new_place(broker.bootstrap, tmp_path)
-    yield found
-    found.close()
 
 
 def texts(connection, count):

@@ -18,18 +18,9 @@ from ledgermq_spark.jobs.run import run_audit, run_proof
 from ledgermq_spark.rebuild.rebuild import rebuild_at
 from ledgermq_spark.rebuild.stopping import FoldStoppedError
 from support.brokers import topic_surgery as surgery
-from support.brokers.worker_process import new_place
 from support.checks.history import check_history
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
-
-
-@pytest.fixture
-def place(broker, tmp_path):
-    """One queue manager on topics of its own."""
-    found = new_place(broker.bootstrap, tmp_path)
-    yield found
-    found.close()
 
 
 def in_transaction(place, value=None):

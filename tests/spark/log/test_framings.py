@@ -15,21 +15,12 @@ from ledgermq_spark.log.positions import partition_ranges
 from ledgermq_spark.log.read_log import read_raw
 from ledgermq_spark.rebuild.rebuild import rebuild_at
 from support.brokers.reproduce import reproduce
-from support.brokers.worker_process import new_place
 from support.checks.history import read_partition
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 
 FRAMING = ConfluentFraming({form.fingerprint: at for at, form in enumerate(registered_forms(), 1)})
 TICK = by_name("ledgermq.operation.Tick").fingerprint.hex().encode()
-
-
-@pytest.fixture
-def place(broker, tmp_path):
-    """One queue manager on topics of its own."""
-    found = new_place(broker.bootstrap, tmp_path)
-    yield found
-    found.close()
 
 
 def every_second(topics):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,19 +15,18 @@ from ledgermq.cli.options.together import Read, together
 from ledgermq.client.destinations import checked_destination
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ledgermq_spark.journal.choice import Choice
 
 
 def _instant(text: str) -> datetime:
-    """A time in ISO 8601, in UTC if it has no zone."""
+    from ledgermq_spark.log.positions import instant_of
+
     try:
-        found = datetime.fromisoformat(text)
-        found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-        # Some hours of the first and of the last year are none in UTC.
-        found.astimezone(UTC)
-    except (ValueError, OverflowError):
+        return instant_of(text)
+    except ValueError:
         raise ValueError(f"{text!r} is no time: write 2026-11-20T10:00:00Z") from None
-    return found
 
 
 _INSTANT: Final = Read("TIME", _instant, TIME_EXPLAINED)

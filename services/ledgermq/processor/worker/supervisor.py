@@ -49,12 +49,8 @@ class WorkerNotRunningError(LedgerMQError):
 
 def stop_signals() -> list[signal.Signals]:
     """Ctrl-C, SIGTERM, and the end of the terminal unless that is ignored, as `nohup` has it."""
-    all_of_them = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    return [
-        one
-        for one in all_of_them
-        if one is not signal.SIGHUP or signal.getsignal(one) is not signal.SIG_IGN
-    ]
+    is_heard = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if is_heard else [])]
 
 
 class Supervisor:
