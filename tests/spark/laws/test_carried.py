@@ -115,6 +115,8 @@ def facts(spark):
     stretches.cut("taken for a session", waited.entries, [end])
     copied, copied_at = moving.copied_to_a_topic()
     stretches.cut("copied to a topic", copied.entries, [copied_at])
+    copied, copied_at = moving.copied_before_it_went_to_a_topic()
+    stretches.cut("copied before", copied.entries, [copied_at])
     stretches.cut("made by its subscription", made.entries, [end])
     return stretches.facts(duck_engine())
 

@@ -129,3 +129,28 @@ def copied_to_a_topic() -> tuple[Script, int]:
         asked = options(logical_order=True, all_messages_available=True)
         session.send(op.Get, consumer=number, credit=9, options=asked)
     return script, copied_at
+
+
+def copied_before_it_went_to_a_topic() -> tuple[Script, int]:
+    """One of a group is copied; the group goes to a topic, the copy, alone in it, elsewhere.
+
+    With the position behind which they go.
+    """
+    script = Script()
+    session = script.session()
+    for name in ("twice", "r"):
+        session.send(op.CreateQueue, queue=name)
+    group = [message_of(f"Y{one}{{g=Y.{one}}}") for one in (1, 2)]
+    session.send(op.Put, destination="queue:q", messages=group)
+    who = {"actor": "a", "reason": "r"}
+    copied = {"selection": of_queue("q") | {"limit": 1}, "target": "queue:twice"}
+    session.send(administration.CopyMessages, **copied, **who)
+    session.subscribe("t", 1, subscription="s", durable=True, shared=True)
+    session.consumer("r", 2)
+    copied_at = len(script.entries) - 1
+    for source, target in (("q", "topic:t"), ("twice", "queue:r")):
+        moved = {"selection": of_queue(source), "target": target}
+        session.send(administration.MoveMessages, **moved, **who)
+    asked = options(logical_order=True, all_messages_available=True)
+    session.send(op.Get, consumer=2, credit=9, options=asked)
+    return script, copied_at

@@ -173,7 +173,7 @@ FROM {put_parts} LEFT SEMI JOIN (SELECT * FROM {destinations} WHERE gone_at IS N
     USING (queue_manager, store)
 WHERE is_taken
 GROUP BY queue_manager, store, source, source_partition
--- What copied messages that were on a topic too: which of them came from there (law F).
+-- What copied messages: of one that is on a topic too, be it later, which came from there (law F).
 UNION
 SELECT queue_manager, copies.position FROM (
     SELECT queue_manager, position, replied_at FROM {applied}
@@ -181,9 +181,6 @@ SELECT queue_manager, copies.position FROM (
 ) AS copies LEFT SEMI JOIN (
     SELECT queue_manager, position AS replied_at
     FROM {moves} LEFT SEMI JOIN {carried_puts} USING (queue_manager, put_position, put_index)
-        LEFT SEMI JOIN (
-            SELECT queue_manager, put_position, put_index FROM {moves} WHERE kind = 'topic'
-        ) USING (queue_manager, put_position, put_index)
     WHERE before = 'new'
 ) USING (queue_manager, replied_at)
 -- Where bodies stand that were written again since they moved.
