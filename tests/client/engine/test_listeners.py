@@ -243,13 +243,49 @@ def test_ses_02_other_threads_may_not_use_the_session(connection, queue):
         with pytest.raises(ledgermq.IllegalStateError, match=r"another thread|listeners"):
             consumer.receive(0)
         consumer.set_message_listener(None)
-        deadline = time.monotonic() + 20
-        while session._work.listening.active:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
         producer.send("x")
         assert consumer.receive(20).body == "x"
         assert consumer.message_listener is None
+
+
+@pytest.mark.parametrize("leave", ["set_message_listener", "close"])
+def test_ses_02_after_its_last_listener_a_session_is_used_at_once(connection, queue, leave):
+    """Without a moment in which it still belongs to the thread that called it."""
+    with connection.session(transacted=True) as session, connection.session() as other:
+        producer = other.producer(queue)
+        for _ in range(20):
+            consumer, got = session.consumer(queue), threading.Event()
+            consumer.set_message_listener(lambda _, got=got: got.set())
+            producer.send("x")
+            assert got.wait(20)
+            if leave == "close":
+                consumer.close()
+            else:
+                consumer.set_message_listener(None)
+            assert session.commit().consumed == 1
+            consumer.close()
+
+
+def test_a_consumer_is_closed_in_the_pause_of_its_listener(connection, queue, monkeypatch):
+    """Nothing runs that it would have to wait for, and the session is free."""
+    monkeypatch.setattr(listening, "PAUSE_FIRST_SECONDS", 60.0)
+    monkeypatch.setattr(listening, "PAUSE_MAX_SECONDS", 60.0)
+    failed = threading.Event()
+
+    def listener(_):
+        failed.set()
+        raise ValueError
+
+    send(connection, queue, "a")
+    with connection.session() as session:
+        consumer = session.consumer(queue)
+        consumer.set_message_listener(listener)
+        assert failed.wait(20)
+        began = time.monotonic()
+        consumer.close()
+        assert time.monotonic() - began < 20
+        again = session.consumer(queue).receive(20)
+        assert (again.body, again.delivery_count) == ("a", 2)
 
 
 def test_a_listener_that_is_set_again_at_once_is_served(connection, queue):

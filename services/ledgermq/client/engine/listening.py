@@ -78,15 +78,15 @@ class Listening:
 
     def set_locked(self, consumer: Source, listener: Listener | None) -> None:
         if listener is None:
-            self._listeners.pop(consumer, None)
-        else:
-            self._listeners[consumer] = listener
-            consumer.buffer.put_back_gathered()
-            if self._thread is None:
-                name = f"ledgermq-listener-{self._engine.handle}"
-                self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-                self._thread.start()
-                self._engine.owner = self._thread.ident
+            self.leave_locked(consumer)
+            return
+        self._listeners[consumer] = listener
+        consumer.buffer.put_back_gathered()
+        if self._thread is None:
+            name = f"ledgermq-listener-{self._engine.handle}"
+            self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+            self._thread.start()
+            self._engine.owner = self._thread.ident
         self._engine.notify_locked()
 
     def get(self, consumer: Source) -> Listener | None:
@@ -107,11 +107,21 @@ class Listening:
             raise IllegalStateError("a listener cannot close its own session: close it elsewhere")
 
     def leave_locked(self, consumer: Source) -> None:
-        """Takes a consumer's listener away and waits until it has returned (SES-21)."""
+        """Takes a consumer's listener away and waits until it has returned (SES-21).
+
+        After the last listener it waits for their thread too, so that whoever goes on finds the
+        session free (SES-02).
+        """
         self._listeners.pop(consumer, None)
         self._engine.notify_locked()
-        while self._busy_with is consumer and self._is_elsewhere():
+        while self._is_elsewhere() and self._is_leaving(consumer):
             self._engine.condition.wait()
+
+    def _is_leaving(self, consumer: Source) -> bool:
+        """Whether the thread still calls this consumer's listener, or is only about to end."""
+        if self._busy_with is None:
+            return not self._listeners
+        return self._busy_with is consumer
 
     def _is_elsewhere(self) -> bool:
         """Whether its thread is another one; in the child of a fork there is none."""
@@ -217,8 +227,13 @@ class Listening:
         pause = min(PAUSE_FIRST_SECONDS * 2 ** (self._failures - 1), PAUSE_MAX_SECONDS)
         deadline = time.monotonic() + pause
         with self._engine.lock:
-            while not self._engine.closing and self._engine.wait_locked(deadline):
+            self._busy_with = None  # nobody need wait for the pause
+            self._engine.notify_locked()
+            while self._pauses_locked() and self._engine.wait_locked(deadline):
                 pass
+
+    def _pauses_locked(self) -> bool:
+        return bool(self._listeners) and not self._engine.closing
 
 
 def _done(returned: object) -> None:

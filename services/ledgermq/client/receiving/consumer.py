@@ -174,6 +174,9 @@ class Consumer(Closing):
     def set_message_listener(self, listener: Listener | None) -> None:
         """Lets a callback have the messages, in a thread of the session; None ends that.
 
+        With None it waits for a callback that is running, as `close` does; after the last one the
+        session is anybody's again.
+
         The listeners of a session are called one at a time, in the order of delivery over all its
         consumers (SES-04). From then on the session is for the callbacks alone (SES-02): other
         threads may close it or its consumers, and set listeners, and `receive` is refused. So make

@@ -214,9 +214,7 @@ class Getter(Generic[M]):
                 if given.get("match") is not None:
                     raise IllegalStateError("give match or under_cursor, not both")
                 match = GetMatch(sequence=under_cursor.cursor_on(self.destination))
-                order = given.get("order") or Order.PHYSICAL
-                under = {"match": match, "order": order}
-                wanted = self._checked(options_of(self._given, given, under))
+                wanted = self._checked(options_of(self._given, given, {"match": match}))
         unfinished = self.buffer.unfinished
         if unfinished is not None and not wanted.logical_order:
             give_warning(
