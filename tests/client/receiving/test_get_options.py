@@ -188,6 +188,22 @@ def test_the_message_under_the_cursor_is_got(connection, queue):
         assert consumer.receive(20).body == "A"
 
 
+def test_grp_44_a_message_under_the_cursor_is_got_in_the_consumers_order(connection, queue):
+    """MQRC 2246: in a group, in logical order, another message than the next is refused."""
+    fill(connection, queue, "Y1{g=Y.1}", "Y2{g=Y.2!}", "B")
+    with connection.session(transacted=True) as session:
+        consumer = session.consumer(queue, prefetch=0, order=Order.LOGICAL)
+        browser = session.browser(queue)
+        assert [one.body for one in (browser.first(), browser.next())] == ["Y1", "Y2"]
+        assert consumer.receive(20).body == "Y1"
+        assert browser.next().body == "B"
+        with pytest.raises(MatchOptionsError):
+            consumer.receive(under_cursor=browser)
+        with pytest.warns(IncompleteGroupWarning):
+            found = consumer.receive(under_cursor=browser, order=Order.PHYSICAL)
+        assert found.body == "B"
+
+
 # -- warnings --------------------------------------------------------------------------------------
 
 

@@ -95,7 +95,8 @@ class Consumer(Closing):
 
         With prefetch 0 a call can have options of its own in place of the consumer's; see
         `Session.consumer`. `under_cursor` gets the message that a browser has shown last, unless
-        somebody has got it meanwhile, and waits only if it is told to. What a call that was
+        somebody has got it meanwhile, and waits only if it is told to; within a group, in logical
+        order, only if it comes next. What a call that was
         interrupted has asked for comes first, whatever this one asks for.
 
         Raises:

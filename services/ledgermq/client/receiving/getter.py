@@ -18,7 +18,7 @@ from ledgermq.client.engine.steps import Outside, Steps
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
 from ledgermq.client.options import ConsumerOptions, GetOptionsOfCall
-from ledgermq.client.receiving.getting import GetMatch, Order, options_of
+from ledgermq.client.receiving.getting import GetMatch, options_of
 from ledgermq.client.sansio.buffer import ConsumerBuffer
 from ledgermq.client.sansio.protocol import Pending
 from ledgermq.client.sansio.segments import further_of, left_open
