@@ -191,7 +191,7 @@ def test_ses_23_there_is_no_exception_listener_to_wait_for(place, client_id, cap
         with place.connect(client_id=client_id, takeover="t"):
             eventually(lambda: session.is_closed)
             eventually(lambda: f"@{session.handle} was ended" in caplog.text)
-            with pytest.raises(ledgermq.SessionLostError, match="taken_over"):
+            with pytest.raises(ledgermq.SessionLostError, match="took over its client id"):
                 session.producer("queue:x")
             session.close()
 

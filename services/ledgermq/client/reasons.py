@@ -1,4 +1,4 @@
-"""Refusals as exceptions: which error each reason code of the protocol raises."""
+"""What the queue manager says as a code: refusals as exceptions, ends of sessions as sentences."""
 
 from __future__ import annotations
 
@@ -35,6 +35,19 @@ REASON_ERRORS: Final[dict[str, type[errors.LedgerMQError]]] = {
     for reason in Reason
     if reason.severity is not Severity.INTERNAL
 }
+
+_ENDS: Final[dict[str, str]] = {
+    "ENDED": "Administration ended it; who and why stands on the log",
+    "TAKEN_OVER": (
+        "Another connection took over its client id: leave the work to that one, or take over "
+        "from it"
+    ),
+}
+
+
+def why_ended(reason: str) -> str:
+    """Why the queue manager ended a session (SessionEnded)."""
+    return _ENDS.get(reason, "Its client was not heard of in time")
 
 
 def error_of_reason(

@@ -19,7 +19,7 @@ from ledgermq.client.engine.callbacks import Callbacks
 from ledgermq.client.engine.steps import Steps, aside
 from ledgermq.client.link.route import LogOut
 from ledgermq.client.link.transport import LogReceipt
-from ledgermq.client.reasons import error_of_reason
+from ledgermq.client.reasons import error_of_reason, why_ended
 from ledgermq.client.sansio.fitting import misfit
 from ledgermq.client.sansio.log_clock import UNKNOWN
 from ledgermq.client.sansio.protocol import Pending, SessionProtocol
@@ -481,7 +481,7 @@ class Engine:
         self.over_locked(
             f"session {self.queue_manager}@{self.handle} was ended at {self.queue_manager}@"
             f"{ended.position} ({ended.reason.lower()}): {ended.returned} deliveries went back, "
-            f"{ended.discarded} uncommitted puts vanished. {_why_ended(ended.reason)}",
+            f"{ended.discarded} uncommitted puts vanished. {why_ended(ended.reason)}",
             settled,
             uncertain=False,
         )
@@ -591,9 +591,3 @@ def _tell_settled(settled: list[Pending]) -> None:
     for pending in settled:
         if pending.on_settled is not None:
             pending.on_settled(pending)
-
-
-def _why_ended(reason: str) -> str:
-    if reason == "ENDED":
-        return "Administration ended it; who and why stands on the log"
-    return "Its client was not heard of in time"
