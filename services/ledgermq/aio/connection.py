@@ -8,7 +8,7 @@ from functools import partial
 from typing import Unpack
 
 import ledgermq
-from ledgermq.aio.receiving import Browser
+from ledgermq.aio.receiving import Browser, Browsing
 from ledgermq.aio.session import Session
 from ledgermq.aio.waiting import Closing, Entered, Waker, opened_aside
 from ledgermq.client.admin.admin import Admin
@@ -88,6 +88,15 @@ class Connection(Closing):
 
         return Entered(opening())
 
+    def browser(self, destination: str, **options: Unpack[BrowserOptions]) -> Browsing:
+        """See `ledgermq.Connection.browser`; made as `Session.browser` is."""
+
+        async def opening() -> Browser:
+            browse = self._connection.browser
+            return Browser(await asyncio.to_thread(browse, destination, **options))
+
+        return Browsing(opening())
+
     async def browse(
         self, destination: str, **options: Unpack[BrowserOptions]
     ) -> AsyncIterator[Message]:
@@ -95,8 +104,7 @@ class Connection(Closing):
 
         They are read page by page. Takes and raises what `ledgermq.Session.browser` does.
         """
-        found = await asyncio.to_thread(self._connection.browser, destination, **options)
-        async for message in Browser(found):
+        async for message in self.browser(destination, **options):
             yield message
 
     async def close(self, *, timeout: float | None = None) -> None:

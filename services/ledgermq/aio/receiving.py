@@ -10,6 +10,7 @@ from ledgermq.aio.sending import Producer
 from ledgermq.aio.waiting import Closing, Entered, Taking, awaited
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
+from ledgermq.client.closing import WhileOpen
 from ledgermq.client.messages.message import Message as ThreadedMessage
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import GetOptionsOfCall
@@ -21,13 +22,15 @@ from ledgermq.client.receiving.getter import Getter
 class Browser(Closing):
     """Made by `session.browser(...)`; what `ledgermq.Browser` is, awaited."""
 
+    destination = WhileOpen[str]("_browser.destination")
+    selector = WhileOpen[str]("_browser.selector")
+    position = WhileOpen[int]("_browser.position")
+
     def __init__(self, browser: ThreadedBrowser) -> None:
         self._browser = browser
 
-    @property
-    def destination(self) -> str:
-        """The queue."""
-        return self._browser.destination
+    def _check_open(self) -> None:
+        self._browser._check_open()
 
     async def first(self, **options: Unpack[GetOptionsOfCall]) -> ThreadedMessage | None:
         """The first message from the front, or None; see `ledgermq.Browser.first`."""
@@ -81,8 +84,14 @@ class Message(ThreadedMessage):
 class Consumer(Closing):
     """Made by `session.consumer(...)`; iterate over it with `async for`.
 
-    Its calls take, do and raise what those of `ledgermq.Consumer` do; there are no listeners.
+    Its calls and attributes take, do and raise what those of `ledgermq.Consumer` do; there are no
+    listeners.
     """
+
+    destination = WhileOpen[str]("_shared.destination")
+    selector = WhileOpen[str]("_shared.selector")
+    subscription = WhileOpen["str | None"]("_shared.subscription")
+    prefetch = WhileOpen[int]("_shared.prefetch")
 
     def __init__(self, getter: Getter[Message], taking: Taking) -> None:
         self._shared = getter
@@ -92,11 +101,8 @@ class Consumer(Closing):
         if hasattr(self, "_shared"):
             self._shared.forget()
 
-    @property
-    def destination(self) -> str:
-        """Where it receives from."""
+    def _check_open(self) -> None:
         self._shared.check_open()
-        return self._shared.destination
 
     @property
     def is_closed(self) -> bool:

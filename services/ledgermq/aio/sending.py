@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from ledgermq.aio.waiting import Taking, awaited
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
+from ledgermq.client.closing import WhileOpen
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.sending.group_sender import GroupNumbers
 from ledgermq.client.sending.putter import Putter
@@ -49,21 +50,22 @@ class GroupSender:
 class Producer:
     """Made by `session.producer(...)`; its calls take, do and raise what those of `ledgermq` do.
 
-    `send` has no `confirm`, and there are no `send_async` and `flush`.
+    So do its attributes. `send` has no `confirm`, and there is no `send_async`.
 
     Messages in logical order are sent one after the other: await each before the next. When a
     coroutine is cancelled, what it was sending may be sent all the same, or some of its segments.
     """
 
+    destination = WhileOpen["str | None"]("_shared.destination")
+    priority = WhileOpen[int]("_shared.priority")
+    persistent = WhileOpen[bool]("_shared.persistent")
+    time_to_live = WhileOpen[float]("_shared.time_to_live")
+    delivery_delay = WhileOpen[float]("_shared.delivery_delay")
+    redelivery_limit = WhileOpen[int]("_shared.redelivery_limit")
+
     def __init__(self, putter: Putter, taking: Taking) -> None:
         self._shared = putter
         self._taking = taking
-
-    @property
-    def destination(self) -> str | None:
-        """Where it sends to; None if each message says so."""
-        self._shared.check_open()
-        return self._shared.destination
 
     send = awaited(Putter.send)
     send_segmented = awaited(Putter.send_segmented)
@@ -93,6 +95,13 @@ class Producer:
             if not self._shared.work.transacted:
                 await self._taking.run(self._shared.flush(timeout))
             return [future.result(0) for future in futures]
+
+    async def flush(self, *, timeout: float | None = None) -> None:
+        """See `ledgermq.Producer.flush`."""
+        await self._taking.run(self._shared.flush(timeout))
+
+    def _check_open(self) -> None:
+        self._shared.check_open()
 
     def close(self) -> None:
         """See `ledgermq.Producer.close`."""

@@ -32,8 +32,8 @@ class Session(OfSession, Closing):
 
     Several coroutines may wait in it, such as one that receives and one that sends. What was sent
     or got by all of them is one unit of work. Its calls take, do and raise what those of
-    `ledgermq.Session` do; there are no `commit_async` and `flush`. Used in another event loop than
-    that of its connection they raise IllegalStateError.
+    `ledgermq.Session` do; there is no `commit_async`. Used in another event loop than that of its
+    connection they raise IllegalStateError.
     """
 
     def __init__(self, work: Work, waker: Waker) -> None:
@@ -77,6 +77,10 @@ class Session(OfSession, Closing):
     commit = awaited(Work.commit)
     rollback = awaited(Work.rollback, to_the_end=True)
     recover = awaited(Work.recover, to_the_end=True)
+
+    async def flush(self, *, timeout: float | None = None) -> None:
+        """See `ledgermq.Session.flush`."""
+        await self._taking.run(self._work.flush(timeout))
 
     async def acknowledge(self, *, timeout: float | None = None, turn_timeout: float = 0.0) -> None:
         """See `ledgermq.Session.acknowledge`; it is waited for."""

@@ -308,3 +308,76 @@ def test_connect_takes_an_address(installation, queue):
             await aio.connect("nowhere")
 
     asyncio.run(asyncio.wait_for(work(), 60))
+
+
+# What calls back has no counterpart: a coroutine starts a task instead.
+CALLING_BACK = {"send_async", "commit_async", "set_message_listener", "message_listener"}
+OF_BOTH = ["Connection", "Session", "Producer", "Consumer", "Browser", "GroupSender"]
+
+
+@pytest.mark.parametrize("name", OF_BOTH)
+def test_the_names_are_those_of_threads(name):
+    """All but those of what calls back."""
+    of_threads, of_coroutines = (set(dir(getattr(one, name))) for one in (ledgermq, aio))
+    public = {one for one in of_threads - of_coroutines if not one.startswith("_")}
+    assert public - {"open_work"} <= CALLING_BACK
+
+
+def test_flush_lets_others_see_what_a_unit_of_work_puts(run, queue):
+    """Decision 32: at once, by the session or a producer; a refused put is raised there."""
+
+    async def work(connection):
+        admin = connection.admin
+        await asyncio.to_thread(admin.create_queue, queue, message_bytes_max=100)
+        found = []
+        async with connection.session(transacted=True) as session:
+            producer = session.producer(queue)
+            for flush in (session.flush, producer.flush):
+                await producer.send("x")
+                await flush()
+                status = await asyncio.to_thread(admin.queue_status, queue)
+                found.append((status.uncommitted_puts, status.message_count))
+            await producer.send("x" * 200)
+            with pytest.raises(ledgermq.MessageTooLargeError):
+                await session.flush(timeout=20)
+            await session.commit()
+        async with connection.session() as session:
+            with pytest.raises(ledgermq.IllegalStateError):
+                await session.flush(timeout=-1)
+            await session.producer(queue).flush()
+        with pytest.raises(ledgermq.IllegalStateError, match="closed"):
+            await session.flush()
+        return found, [one.body async for one in connection.browser(queue)]
+
+    assert run(work) == ([(1, 0), (2, 0)], ["x", "x"])
+
+
+def test_settings_are_read_until_the_end(run, queue):
+    """Of producers, consumers and browsers, as with threads (SES-25)."""
+
+    async def work(connection):
+        async with connection.session() as session:
+            producer = session.producer(queue, priority=7, time_to_live=60, delivery_delay=0.5)
+            producer.priority = 8
+            consumer = await session.consumer(queue, selector="n > 1", prefetch=3)
+            browser = await connection.browser(queue, selector="n > 2")
+            await producer.send("x", delivery_delay=0)
+            found = [producer.priority, producer.time_to_live, producer.delivery_delay]
+            found += [producer.persistent, producer.redelivery_limit, producer.destination]
+            found += [consumer.selector, consumer.prefetch, consumer.subscription]
+            found += [browser.selector, browser.position]
+            found += [one.priority async for one in connection.browser(queue)]
+            await browser.close()
+        for thing, name in [
+            (producer, "priority"),
+            (producer, "destination"),
+            (consumer, "selector"),
+            (consumer, "prefetch"),
+            (browser, "position"),
+        ]:
+            with pytest.raises(ledgermq.LedgerMQError, match="closed"):
+                getattr(thing, name)
+        return found
+
+    said = [8, 60, 0.5, True, -1, queue, "n > 1", 3, None, "n > 2", -1, 8]
+    assert run(work) == said
