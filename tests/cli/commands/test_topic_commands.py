@@ -100,6 +100,8 @@ def test_subscription_list_shows_what_each_is(cli, topic, connection):
     figures = dict(zip(heading, row, strict=True))
     assert (figures["TOPIC"], figures["NAME"], figures["KIND"]) == (topic, f"s.{topic}", "durable")
     assert (figures["SHARED"], figures["SELECTOR"]) == ("yes", "region = 'EU'")
+    parts = ("CURRENT", "PENDING", "SENT", "EXPIRED", "REMOVED", "MOVED", "DROPPED")
+    assert int(figures["ADDED"]) == sum(int(figures[part]) for part in parts)
     found = cli("subscription", "list", "--json").document
     (one,) = [one for one in found if one["topic"] == topic]
     assert (one["shared"], one["client_id"], one["message_count"]) == (True, "", 0)

@@ -50,6 +50,26 @@ def test_purge_says_first_what_it_would_do_and_then_does_it(connection):
     assert done.position > told.position
 
 
+def test_inf_19_what_is_purged_of_a_subscription_is_in_its_figures(memory):
+    """Its copies add up; of the topic, a message that nobody else has counts as dropped."""
+    with memory.connect(client_id="handler") as connection:
+        admin = connection.admin
+        with connection.session() as session:
+            session.consumer("topic:handled", subscription="s", durable=True).close()
+            producer = session.producer("topic:handled")
+            producer.send_many(["one", "two", "three"])
+            producer.send("four", time_to_live=5)
+        memory.advance(6)
+        named = {"subscription": "s", "client_id": "handler"}
+        assert admin.purge_queue("topic:handled", limit=2, **named, **WHY).affected == 2
+        [found] = admin.subscriptions("handled")
+        assert (found.removed_by_administration, found.expired, found.message_count) == (2, 1, 1)
+        gone = found.sent_and_committed + found.expired + found.removed_by_administration
+        assert found.added == gone + found.moved + found.dropped + found.message_count == 4
+        topic = admin.topic("handled")
+        assert (topic.dropped, topic.expired, topic.message_count) == (2, 1, 1)
+
+
 def test_a_limit_and_numbers_say_which_messages(connection):
     """Numbers are given one by one or as ranges, in any order."""
     put(connection, "handled.b", *"abcdef")

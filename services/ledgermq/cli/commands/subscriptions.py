@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
 
 
-ADDS_UP: Final = "added = current + pending + sent"
+ADDS_UP: Final = "added = current + pending + sent + expired + removed + moved + dropped"
 
 COLUMNS: Final = (
     Column(key="topic", heading="TOPIC"),
@@ -29,6 +29,10 @@ COLUMNS: Final = (
     Column(key="pending", heading="PENDING", number=True, detail=True),
     Column(key="added", heading="ADDED", number=True),
     Column(key="sent_and_committed", heading="SENT", number=True),
+    Column(key="expired", heading="EXPIRED", number=True, detail=True),
+    Column(key="removed_by_administration", heading="REMOVED", number=True, detail=True),
+    Column(key="moved", heading="MOVED", number=True, detail=True),
+    Column(key="dropped", heading="DROPPED", number=True, detail=True),
     Column(key="no_local", heading="NO LOCAL", detail=True),
     Column(key="selector", heading="SELECTOR", cut=True, detail=True),
 )

@@ -25,6 +25,8 @@ COLUMNS: Final = (
     Column(key="message_bytes", heading="BYTES", number=True),
     Column(key="uncommitted_puts", heading="UNCOM PUT", number=True, detail=True),
     Column(key="sent_and_committed", heading="SENT", number=True),
+    Column(key="expired", heading="EXPIRED", number=True, detail=True),
+    Column(key="moved", heading="MOVED", number=True, detail=True),
     Column(key="dropped", heading="DROPPED", number=True),
     Column(key="min_sequence", heading="MIN SEQ", number=True),
     Column(key="max_sequence", heading="MAX SEQ", number=True),

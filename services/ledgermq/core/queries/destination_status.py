@@ -16,7 +16,6 @@ from ledgermq.core.state.message_states import (
     AVAILABLE,
     DELAYED,
     GONE_BY,
-    REMOVED,
     UNACKNOWLEDGED,
     UNBORN,
     UNCOMMITTED,
@@ -201,7 +200,7 @@ def subscription_entries(state: QueueManager, after: str) -> Iterator[tuple[str,
 
 
 def _subscription_status(one: Subscription) -> Document:
-    status = document_of(
+    return document_of(
         SubscriptionStatus,
         one,
         **one.key._asdict(),
@@ -212,4 +211,3 @@ def _subscription_status(one: Subscription) -> Document:
         **_enqueue_times(one, one.messages),
         **_counted(one),
     )
-    return status | {"removed_by_administration": one.gone[REMOVED]}

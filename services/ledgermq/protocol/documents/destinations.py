@@ -127,7 +127,8 @@ class TopicStatus:
         message_count: Messages that at least one subscription has and did not consume.
         sent_and_committed: Messages of which the last copy was consumed.
         moved: Messages of which the last copy went elsewhere.
-        dropped: Messages that no subscription wanted, or whose last subscription went.
+        dropped: Messages that no subscription wanted, whose last subscription went, or of which
+            administration removed the last copy.
         min_sequence: Number of the first unconsumed message, or the next number without any.
         max_sequence: Number of the last unconsumed message, or the next number without any.
         first_enqueued_at: When that first one was numbered; None: the topic never had any.
@@ -175,8 +176,8 @@ class TopicStatus:
 class SubscriptionStatus:
     """One subscription of a topic at one log position; its messages bear the topic's numbers.
 
-    added = sent_and_committed + expired + moved + dropped + message_count;
-    current + pending = message_count.
+    added = sent_and_committed + expired + removed_by_administration + moved + dropped +
+    message_count; current + pending = message_count.
 
     Attributes:
         topic: Name of the topic.
@@ -213,6 +214,7 @@ class SubscriptionStatus:
     added: int
     sent_and_committed: int
     expired: int
+    removed_by_administration: int
     moved: int
     dropped: int
     min_sequence: int
