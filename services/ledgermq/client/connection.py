@@ -215,7 +215,7 @@ class Connection(ClosingInAnyCase):
         shared: bool = False,
         **options: Unpack[BrowserOptions],
     ) -> Browser:
-        self._check_usable()
+        self._check_usable(engine)
         return Browser(
             self._questions, self._settings, destination, engine=engine, shared=shared, **options
         )
@@ -224,10 +224,11 @@ class Connection(ClosingInAnyCase):
         """A new destination `KIND:temporary/CONNECTION/NUMBER`; those of a connection differ."""
         return f"{kind}:temporary/{self.identity}/{next(self._temporaries)}"
 
-    def _check_usable(self) -> None:
+    def _check_usable(self, engine: Engine | None = None) -> None:
+        """Refuses use after the end; of what belongs to a session, that says when it is closed."""
         if self._forked:
             raise IllegalStateError(FORKED)
-        if self._closed:
+        if self._closed and engine is None:
             raise ConnectionClosedError("the connection is closed; connect again")
         if self._router.broken is not None:
             raise ConnectionClosedError(self._router.broken)

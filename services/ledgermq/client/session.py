@@ -356,8 +356,8 @@ class Session(OfSession, ClosingInAnyCase):
 
         What was handed over and not settled goes back (SES-24). Closing twice does nothing
         (SES-26). May be called from any thread; a `receive` that waits then returns None. It waits
-        for a listener that is being called (SES-21), and for each outcome up to `timeout` seconds;
-        None: the connection's time-out.
+        for a listener that is being called (SES-21), which can use the session until it returns,
+        and for each outcome up to `timeout` seconds; None: the connection's time-out.
 
         A signal handler may call it too. Where that interrupts a call of the session, which has
         to end before, it returns at once, and a thread goes on with closing.

@@ -327,6 +327,40 @@ def test_ses_21_close_waits_for_the_listener_in_progress(connection, queue, what
     assert [one.body for one in connection.browser(queue)] == ["b"]
 
 
+@pytest.mark.parametrize("mode", ["AUTO", "CLIENT", "TRANSACTED"])
+@pytest.mark.parametrize("what", ["session", "connection"])
+def test_ses_21_a_listener_has_its_session_until_it_returns(
+    own_connection, connection, queue, eventually, what, mode
+):
+    """Whoever closes meanwhile waits for it, so it can send and settle; nothing else is called."""
+    entered, said = threading.Event(), []
+
+    def listener(message):
+        entered.set()
+        eventually(lambda: session.is_closed)
+        assert session.ack_mode == mode
+        producer.send(message.body + "'")
+        assert [one.body for one in session.browser(queue)] == []
+        if mode == "TRANSACTED":
+            said.append(session.commit().consumed)
+        message.acknowledge()
+        consumer.set_message_listener(None)
+        said.append(message.body)
+
+    session = own_connection.session(ack=mode)
+    consumer, producer = session.consumer(queue), session.producer(queue + ".out")
+    send(connection, queue, "a", "b")
+    consumer.set_message_listener(listener)
+    assert entered.wait(20)
+    (session if what == "session" else own_connection).close()
+    assert said == ([1, "a"] if mode == "TRANSACTED" else ["a"])
+    with pytest.raises(ledgermq.IllegalStateError, match="closed"):
+        producer.send("x")
+    left = [(one.body, one.delivery_count) for one in connection.browser(queue)]
+    assert left == [("b", 1)]
+    assert [one.body for one in connection.browser(queue + ".out")] == ["a'"]
+
+
 @pytest.mark.parametrize("what", ["session", "connection"])
 def test_ses_22_a_listener_cannot_close_its_own_session(connection, queue, what):
     """Nor the connection: it would wait for itself. Both stay as they were."""

@@ -120,8 +120,11 @@ class Engine:
             )
 
     def check_open(self) -> None:
-        """Refuses what is asked of a session that was closed, be it only a setting (SES-25)."""
-        if self.closing:
+        """Refuses what is asked of a session that was closed, be it only a setting (SES-25).
+
+        To a listener that runs meanwhile it is open until that returns, as close waits (SES-21).
+        """
+        if self.closing and self.owner != threading.get_ident():
             raise IllegalStateError(CLOSED)
 
     def _closed_before(self, pending: Pending) -> LedgerMQError:

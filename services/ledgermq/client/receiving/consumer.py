@@ -198,8 +198,9 @@ class Consumer(Closing):
         with engine.lock:
             if not listening.active:
                 engine.check_usable_locked()
-            if self._getter.closed or engine.closing:
+            if self._getter.closed:
                 raise IllegalStateError(CLOSED)
+            engine.check_open()
             listening.set_locked(self._getter, listener)
 
     def __iter__(self) -> Iterator[Message]:
