@@ -352,6 +352,9 @@ class Connection(ClosingInAnyCase):
     def close(self, *, timeout: float | None = None) -> None:
         """Closes its sessions, then itself; closing twice does nothing. From any thread.
 
+        Listeners that are running have its sessions until they return; none begins with another
+        message (SES-21).
+
         By a signal handler, as `Session.close`.
 
         Args:
@@ -379,9 +382,13 @@ class Connection(ClosingInAnyCase):
         problems: list[LedgerMQError] = []
         with self._lock:
             sessions = list(self._work)
-        for work in sessions:
+        # First those with listeners, all at once: none of these begins with another message, and
+        # what they use of the other sessions stays open until they have returned (SES-21).
+        listening = [one for one in sessions if one.listening.active and one.begin_close()]
+        others = [one for one in sessions if one not in listening]
+        for end in [*(one.finish_close for one in listening), *(one.end for one in others)]:
             try:
-                work.end(max(0.05, deadline - time.monotonic()))
+                end(max(0.05, deadline - time.monotonic()))
             except LedgerMQError as error:
                 problems.append(error)
         control = self._control

@@ -361,6 +361,53 @@ def test_ses_21_a_listener_has_its_session_until_it_returns(
     assert [one.body for one in connection.browser(queue + ".out")] == ["a'"]
 
 
+def test_ses_21_a_connection_that_is_closed_lets_no_listener_begin_again(
+    own_connection, connection, queue, eventually
+):
+    """All of its sessions with listeners end at once; what they have not begun goes back unseen."""
+    begun, leave = [], threading.Event()
+
+    def listener(message):
+        begun.append(message.body)
+        assert leave.wait(60)
+
+    send(connection, queue, *"abcd")
+    sessions = [own_connection.session() for _ in range(2)]
+    for session in sessions:
+        session.consumer(queue, prefetch=1).set_message_listener(listener)
+    eventually(lambda: len(begun) == 2)
+    closing = threading.Thread(target=own_connection.close)
+    closing.start()
+    eventually(lambda: all(session.is_closed for session in sessions))
+    leave.set()
+    closing.join(60)
+    assert len(begun) == 2
+    left = [(one.body, one.delivery_count) for one in connection.browser(queue)]
+    assert left == [("c", 1), ("d", 1)]
+
+
+def test_ses_21_a_listener_has_the_other_sessions_until_it_returns(
+    own_connection, connection, queue, eventually
+):
+    """Those without listeners are closed last, whichever was opened first."""
+    entered = threading.Event()
+
+    def listener(message):
+        entered.set()
+        eventually(lambda: session.is_closed)
+        for producer in producers:
+            producer.send(message.body)
+
+    first, session, last = (own_connection.session() for _ in range(3))
+    producers = [one.producer(queue + ".out") for one in (first, last)]
+    send(connection, queue, "a")
+    session.consumer(queue).set_message_listener(listener)
+    assert entered.wait(20)
+    own_connection.close()
+    assert [one.body for one in connection.browser(queue + ".out")] == ["a", "a"]
+    assert connection.admin.queue_status(queue).message_count == 0
+
+
 @pytest.mark.parametrize("what", ["session", "connection"])
 def test_ses_22_a_listener_cannot_close_its_own_session(connection, queue, what):
     """Nor the connection: it would wait for itself. Both stay as they were."""

@@ -239,8 +239,11 @@ class Work:
         if is_interrupted(self.engine.lock):
             close_aside(partial(self.end, timeout))
             return
-        if not self.begin_close():
-            return
+        if self.begin_close():
+            self.finish_close(timeout)
+
+    def finish_close(self, timeout: float | None) -> None:
+        """Waits for the listener that is running and ends the session; by who began to close."""
         self.listening.end()
         try:
             self.engine.run(self.close(timeout), claims=False)
