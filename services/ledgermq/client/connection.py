@@ -383,9 +383,11 @@ class Connection(ClosingInAnyCase):
         with self._lock:
             sessions = list(self._work)
         # First those with listeners, all at once: none of these begins with another message, and
-        # what they use of the other sessions stays open until they have returned (SES-21).
+        # the other sessions, which they may use, stay open until they have returned (SES-21).
         listening = [one for one in sessions if one.listening.active and one.begin_close()]
         others = [one for one in sessions if one not in listening]
+        for work in others:
+            work.end_receives()
         for end in [*(one.finish_close for one in listening), *(one.end for one in others)]:
             try:
                 end(max(0.05, deadline - time.monotonic()))

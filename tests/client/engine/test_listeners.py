@@ -408,6 +408,30 @@ def test_ses_21_a_listener_has_the_other_sessions_until_it_returns(
     assert connection.admin.queue_status(queue).message_count == 0
 
 
+def test_ses_21_a_connection_that_is_closed_keeps_no_listener_waiting_for_a_message(
+    own_connection, connection, queue, eventually
+):
+    """What waits in another session of it goes on with None, now and for each further wait."""
+    entered, said = threading.Event(), []
+
+    def listener(message):
+        entered.set()
+        said.append(requestor.request(message.body))
+        said.append(requestor.request(message.body))
+
+    requestor = own_connection.session().requestor(queue + ".nobody")
+    session = own_connection.session()
+    send(connection, queue, "a")
+    session.consumer(queue).set_message_listener(listener)
+    assert entered.wait(20)
+    closing = threading.Thread(target=own_connection.close)
+    closing.start()
+    closing.join(30)
+    assert not closing.is_alive()
+    assert said == [None, None]
+    assert connection.admin.queue_status(queue).message_count == 0
+
+
 @pytest.mark.parametrize("what", ["session", "connection"])
 def test_ses_22_a_listener_cannot_close_its_own_session(connection, queue, what):
     """Nor the connection: it would wait for itself. Both stay as they were."""

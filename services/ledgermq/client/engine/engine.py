@@ -65,6 +65,7 @@ class Engine:
         timed_out: Which end of its unit of work it has not rolled back after; None: none.
         ended: Whether it is over, closed or lost.
         closing: Whether somebody closes it, or has.
+        leaving: Whether its connection is being closed, so that nobody waits for messages.
         owner: The thread that it belongs to, if it has message listeners.
         on_news: Called with the lock held when there is news, for whoever waits without a thread.
         each_round: Called by the heartbeats to write what waits; whether more has come since.
@@ -92,7 +93,7 @@ class Engine:
         self.condition = threading.Condition(self.lock)
         self.callbacks = Callbacks()
         self.transport = transport
-        self.closing = False
+        self.closing = self.leaving = False
         self.lost: LedgerMQError | None = None
         self.timed_out: TransactionRolledBackError | None = None
         self.ended = False

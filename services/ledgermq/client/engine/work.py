@@ -266,6 +266,12 @@ class Work:
             self.engine.notify_locked()
         return True
 
+    def end_receives(self) -> None:
+        """Lets whoever waits for a message go, with None: the connection is being closed."""
+        with self.engine.lock:
+            self.engine.leaving = True
+            self.engine.notify_locked()
+
     def await_callbacks(self, timeout: float | None) -> None:
         """Completion callbacks belong to what is under way (SES-18)."""
         self.engine.callbacks.wait(self.engine.timeout_seconds if timeout is None else timeout)

@@ -377,7 +377,7 @@ class Getter(Generic[M]):
                 yield gathers_until
                 if self._is_over():
                     return False
-            elif not (yield deadline) or self._is_over():
+            elif not (yield from self._news(deadline)):
                 gathered = buffer.gathered
                 if (yield from self._ask_no_longer(group)):
                     return True
@@ -426,9 +426,13 @@ class Getter(Generic[M]):
             yield from self.work.unseen.report_doubt(buffer)
         return not self._is_over() and self._is_there(group)
 
+    def _news(self, deadline: float | None) -> Steps[bool]:
+        """Waits for news of the session; False where nobody is to wait, or not any longer."""
+        return not self._is_over() and (yield deadline) and not self._is_over()
+
     def _is_over(self) -> bool:
         """Whether it was closed, perhaps by another thread while this one waited."""
-        return self.closed or self._engine.closing
+        return self.closed or self._engine.closing or self._engine.leaving
 
     def ask(self) -> Steps[None]:
         """Asks for as many messages as were taken since the last time, once that pays."""
