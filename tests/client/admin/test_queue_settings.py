@@ -191,8 +191,11 @@ def test_the_queue_manager_takes_settings_of_redelivery_alone(memory):
         {"redelivery_delay_multiplier": float("nan")},
         {"redelivery_delay_multiplier": float("inf")},
         {"redelivery_delay_multiplier": 1e30},
+        {"redelivery_delay_multiplier": 1e308},
+        {"redelivery_delay_multiplier": 10**400},
+        {"bytes_max": 10**5000},
     ],
-    ids=str,
+    ids=lambda settings: next(iter(settings)),
 )
 def test_a_number_that_no_record_can_hold_is_named_and_changes_nothing(settings):
     """What was asked for is not written; the next change works."""

@@ -7,7 +7,6 @@ makes an option of each; what is not given stays as it is, or at its default.
 from __future__ import annotations
 
 import enum
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -347,11 +346,13 @@ def _value(name: str, setting: Setting, value: Any, whole: bool) -> Any:
     if kind is Kind.DURATION and isinstance(value, timedelta):
         return value // timedelta(milliseconds=1)
     if kind is Kind.PERCENT and not whole and isinstance(value, (int, float)):
-        if not math.isfinite(value):
+        try:
+            return round(value * 100)
+        except (OverflowError, ValueError):
+            # It is infinite, by a hundred times at the latest, or no number.
             raise IllegalStateError(
                 f"{name.removesuffix(PERCENT)} is {value}, and must be {kind.value}"
-            )
-        return round(value * 100)
+            ) from None
     expected = {Kind.FLAG: bool, Kind.CHOICE: str}.get(kind, int)
     if kind is Kind.CHOICE and isinstance(value, enum.Enum):
         value = value.value

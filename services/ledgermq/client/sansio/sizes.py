@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ledgermq.errors import MessageTooLargeError
+from ledgermq.errors.shown import shown
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.operations import PutMessage
 from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
@@ -63,5 +64,6 @@ def not_encodable(name: str, fields: Mapping[str, Any]) -> str:
         default=(0, ""),
     )
     if greatest[0] > INT_MAX:
-        return f"{greatest[1]} is {numbers[greatest[1]]}, more than a record of the log can hold"
+        number = shown(numbers[greatest[1]])
+        return f"{greatest[1]} is {number}, more than a record of the log can hold"
     return f"a value of {name} is none that a record of the log can hold"
