@@ -1,6 +1,8 @@
 """The watch over silence alone: nobody is suspected on a guess (H5, H12)."""
 
 import asyncio
+import os
+import pickle
 
 import pytest
 
@@ -110,9 +112,38 @@ def test_heartbeats_and_operations_are_signs_of_life(state, monkeypatch):
     found, _, now = watch(monkeypatch)
     silence: Silence = found.silence
     assert silence.silent(state) == [0]
-    silence.heard(bytes(16))
+    silence.heard(bytes(16), state)
     assert silence.silent(state) == []
     now[0] += 2
     assert silence.silent(state) == [0]
     silence.acted(0, now[0])
     assert silence.silent(state) == []
+
+
+def test_heartbeats_of_connections_that_nobody_opened_are_not_remembered(state):
+    """Anybody can invent as many as Kafka takes; millions of them held a worker up for minutes."""
+    silence = Silence()
+    before = pickle.dumps(silence)
+    for _ in range(1_000):
+        silence.heard(os.urandom(16), state)
+    assert pickle.dumps(silence) == before
+
+
+def test_a_connection_that_beat_before_its_open_was_folded_is_not_silent(state, monkeypatch):
+    """Its sessions are heard of when they first act, which is later than that heartbeat."""
+    found, _, now = watch(monkeypatch)
+    silence: Silence = found.silence
+    silence.heard(bytes([1] * 16), state)
+    now[0] += 3600
+    opening = Open(
+        connection=bytes([1] * 16),
+        lane=0,
+        session_key=bytes(16),
+        acknowledge_mode="CLIENT",
+        suspect_timeout_ms=1_000,
+    )
+    apply(state, opening, 2, 3)
+    assert 2 not in silence.silent(state)
+    apply(state, Alive(session=2, session_sequence=1, answered_through=0), 3, 4)
+    silence.acted(2, now[0])
+    assert 2 not in silence.silent(state)

@@ -121,7 +121,8 @@ class Owner:
         self._wake.set()
 
     def take_heartbeat(self, connection: bytes) -> None:
-        self.watch.silence.heard(connection)
+        if self.folder is not None:
+            self.watch.silence.heard(connection, self.folder.state)
         self._heartbeat_heard = True
 
     def drop_unfolded(self) -> None:

@@ -31,8 +31,13 @@ class Silence:
         self._sessions: dict[int, float] = {}
         self._counts_from: float | None = None
 
-    def heard(self, connection: bytes) -> None:
-        self._connections[connection] = time.monotonic()
+    def heard(self, connection: bytes, state: QueueManager) -> None:
+        """Notes a heartbeat; not of whom the state does not know, as anybody can invent those.
+
+        Nothing is missed: silence of a session begins with its first operation, which comes later.
+        """
+        if connection in state.connections:
+            self._connections[connection] = time.monotonic()
 
     def acted(self, session: int, now: float) -> None:
         self._sessions[session] = now
@@ -65,11 +70,7 @@ class Silence:
     def forget_gone(self, state: QueueManager) -> None:
         sessions, connections = state.sessions, state.connections
         self._sessions = {key: at for key, at in self._sessions.items() if key in sessions}
-        # A connection may beat before its first Open is folded.
-        limit = time.monotonic() - 120
-        self._connections = {
-            key: at for key, at in self._connections.items() if key in connections or at > limit
-        }
+        self._connections = {key: at for key, at in self._connections.items() if key in connections}
 
 
 class SilenceWatch:
