@@ -52,7 +52,7 @@ def test_a_client_that_lost_all_outcomes_has_what_is_in_flight_and_every_reply(m
     sent: list[bytes] = []
     lanes = SimpleNamespace(send_answer=lambda *told: sent.append(told[2]))
     answerer = Answerer("QM1", "w", lanes, Bodies(), None)
-    desk.log.on_ask = answerer.take
+    desk.log.on_ask = lambda ask: answerer.take(ask, 0)
     desk.router.ask_resync()
     pages = 0
     while answerer.waiting:

@@ -56,7 +56,7 @@ class Desk:
         """The answer to a question."""
         ask = {"connection": CONNECTION, "lane": 0, "question": 1, "kind": kind, "after": after}
         ask |= {"not_before": -1, "wait_ms": 0, **more}
-        self.answerer.take(ask)
+        self.answerer.take(ask, 0)
         assert asyncio.run(self.answerer.answer_due(self.state)) == []
         value = self.sent.pop()
         assert len(value) < 9 * MIB

@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 # Kinds of which a page after the first is of an answer that was paged, not of the state as it is.
 KINDS_KEPT = ("RESYNC", "BROWSE")
 WAITING_MAX = 10_000
+# As they stand on the log; in memory they may take many times that.
+WAITING_BYTES_MAX = 8 * 1024 * 1024
 # It may quote what was asked, which may be as long as a record.
 DETAIL_CHARACTERS_MAX = 2_000
 ANSWER_BYTES_MAX = 9 * 1024 * 1024
@@ -32,12 +34,13 @@ PATIENCE_SECONDS_MAX = 300.0
 class Question(NamedTuple):
     """An Ask; the position that its answer must have reached, and how long that is waited for.
 
-    `patience_ends` is on the monotonic clock.
+    `patience_ends` is on the monotonic clock, `size_bytes` what it takes on the log.
     """
 
     ask: dict[str, Any]
     not_before: int
     patience_ends: float
+    size_bytes: int
 
 
 class Answerer:
@@ -51,22 +54,26 @@ class Answerer:
         self._sizes = sizes
         self._paged = PagedAnswers()
         self._waiting: list[Question] = []
+        self._waiting_bytes = 0
         self.answered = 0
 
-    def take(self, ask: dict[str, Any]) -> None:
+    def take(self, ask: dict[str, Any], size_bytes: int) -> None:
         """Takes a question; it is answered when its position is reached or its patience ends."""
-        if len(self._waiting) >= WAITING_MAX:
+        patience = min(max(ask["wait_ms"], 0) / 1000, PATIENCE_SECONDS_MAX)
+        question = Question(ask, ask["not_before"], time.monotonic() + patience, size_bytes)
+        self._waiting.append(question)
+        self._waiting_bytes += size_bytes
+        if len(self._waiting) > WAITING_MAX or self._waiting_bytes > WAITING_BYTES_MAX:
             # Whoever asks so much does not read the answers; an asker asks again.
             log.warning(
-                "%s: %d questions wait; half are dropped",
+                "%s: %d questions of %d bytes wait; half are dropped",
                 self._name,
-                WAITING_MAX,
+                len(self._waiting),
+                self._waiting_bytes,
                 extra={"queue_manager": self._name},
             )
-            del self._waiting[: WAITING_MAX // 2]
-        patience = min(max(ask["wait_ms"], 0) / 1000, PATIENCE_SECONDS_MAX)
-        question = Question(ask, ask["not_before"], time.monotonic() + patience)
-        self._waiting.append(question)
+            del self._waiting[: len(self._waiting) // 2]
+            self._waiting_bytes = sum(one.size_bytes for one in self._waiting)
 
     @property
     def waiting(self) -> bool:
@@ -75,12 +82,14 @@ class Answerer:
     async def answer_due(self, state: QueueManager) -> list[Question]:
         """Answers what can be answered now; gives back the questions for a checkpoint."""
         waiting, self._waiting = self._waiting, []
+        self._waiting_bytes = 0
         now = time.monotonic()
         checkpoints: list[Question] = []
         for question in waiting:
             if question.not_before > state.position:
                 if now < question.patience_ends:
                     self._waiting.append(question)
+                    self._waiting_bytes += question.size_bytes
                     continue
                 detail = (
                     f"position {question.not_before} was not reached in time: "

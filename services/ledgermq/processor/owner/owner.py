@@ -116,8 +116,8 @@ class Owner:
             self._around.consumer.feed.hold(self.tp)
         self._wake.set()
 
-    def take_question(self, ask: dict[str, Any]) -> None:
-        self.answers.take(ask)
+    def take_question(self, ask: dict[str, Any], size_bytes: int) -> None:
+        self.answers.take(ask, size_bytes)
         self._wake.set()
 
     def take_heartbeat(self, connection: bytes) -> None:

@@ -47,7 +47,7 @@ READING: Final = {
 class Listener(Protocol):
     """Who hears what comes on one partition."""
 
-    def take_question(self, ask: dict[str, Any]) -> None: ...
+    def take_question(self, ask: dict[str, Any], size_bytes: int) -> None: ...
 
     def take_heartbeat(self, connection: bytes) -> None: ...
 
@@ -155,7 +155,7 @@ class SideTopic:
         if full_name == HEARTBEAT:
             listener.take_heartbeat(datum["connection"])
         elif full_name == ASK:
-            listener.take_question(datum)
+            listener.take_question(datum, len(record.value or b""))
         else:
             problem = f"it is neither a question nor a heartbeat, but {full_name}"
             self._pass_over(tp, record, problem)
