@@ -41,3 +41,9 @@ def test_of_more_questions_than_there_is_room_for_the_latest_are_left(count, siz
     assert left == list(range(count - len(left), count))
     assert 1 <= len(left) <= WAITING_MAX // 2 + 1
     assert len(left) * size_bytes <= max(WAITING_BYTES_MAX, size_bytes)
+
+
+def test_that_questions_are_dropped_is_said_once_for_a_flood(caplog):
+    """A line for every four of them would fill the disk with the worker's log."""
+    questions_left(200, 1024 * 1024)
+    assert [record.message.count("half are dropped") for record in caplog.records] == [1]

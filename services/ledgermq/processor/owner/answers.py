@@ -25,6 +25,7 @@ KINDS_KEPT = ("RESYNC", "BROWSE")
 WAITING_MAX = 10_000
 # As they stand on the log; in memory they may take many times that.
 WAITING_BYTES_MAX = 8 * 1024 * 1024
+SAY_AGAIN_SECONDS = 10.0
 # It may quote what was asked, which may be as long as a record.
 DETAIL_CHARACTERS_MAX = 2_000
 ANSWER_BYTES_MAX = 9 * 1024 * 1024
@@ -55,6 +56,7 @@ class Answerer:
         self._paged = PagedAnswers()
         self._waiting: list[Question] = []
         self._waiting_bytes = 0
+        self._said_at = -SAY_AGAIN_SECONDS
         self.answered = 0
 
     def take(self, ask: dict[str, Any], size_bytes: int) -> None:
@@ -64,16 +66,23 @@ class Answerer:
         self._waiting.append(question)
         self._waiting_bytes += size_bytes
         if len(self._waiting) > WAITING_MAX or self._waiting_bytes > WAITING_BYTES_MAX:
-            # Whoever asks so much does not read the answers; an asker asks again.
+            self._drop_half()
+
+    def _drop_half(self) -> None:
+        """Drops the older half: whoever asks so much does not read the answers, or asks again."""
+        now = time.monotonic()
+        if now - self._said_at >= SAY_AGAIN_SECONDS:
+            self._said_at = now
             log.warning(
-                "%s: %d questions of %d bytes wait; half are dropped",
+                "%s: %d questions of %d bytes wait; half are dropped, as often as they become "
+                "too many",
                 self._name,
                 len(self._waiting),
                 self._waiting_bytes,
                 extra={"queue_manager": self._name},
             )
-            del self._waiting[: len(self._waiting) // 2]
-            self._waiting_bytes = sum(one.size_bytes for one in self._waiting)
+        del self._waiting[: len(self._waiting) // 2]
+        self._waiting_bytes = sum(one.size_bytes for one in self._waiting)
 
     @property
     def waiting(self) -> bool:
