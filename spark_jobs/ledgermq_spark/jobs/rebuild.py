@@ -7,6 +7,7 @@ import sys
 
 from ledgermq_spark.jobs.arguments import parser, run, tell, work_directory
 from ledgermq_spark.jobs.run import rebuild_at
+from ledgermq_spark.log.durable_files import write_durably
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -39,8 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
         }
         text = json.dumps(document, indent=2)
         if given.output is not None:
-            given.output.mkdir(parents=True, exist_ok=True)
-            (given.output / "rebuild.json").write_text(text, encoding="utf-8")
+            write_durably(given.output / "rebuild.json", text)
         if given.json:
             print(text)
             return 0

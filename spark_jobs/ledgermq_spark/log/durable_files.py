@@ -125,16 +125,18 @@ def settled_digests(place: Path) -> dict[str, str]:
     return files
 
 
-def write_durably(path: Path, text: str) -> None:
-    """Write a text file whole, or leave what was there."""
+def write_durably(path: Path, content: str | bytes) -> None:
+    """Write a file whole, or leave what was there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".part")
+    # Who reads a table passes over names that begin so.
+    unfinished = path.with_name(f".{path.name}.part")
     try:
-        with unfinished.open("w", encoding="utf-8") as handle:
-            handle.write(text)
+        with unfinished.open("wb") as handle:
+            handle.write(content.encode() if isinstance(content, str) else content)
             handle.flush()
             os.fsync(handle.fileno())
     except OSError as error:
+        unfinished.unlink(missing_ok=True)
         # A full disk is told without the file that did not fit.
         error.filename = error.filename or str(path)
         raise

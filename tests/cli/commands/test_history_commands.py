@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import uuid
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
 
 from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
+from support.pages.reports import report_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -192,6 +196,35 @@ def test_audit_agrees_and_writes_its_report(cli, lived, tmp_path, monkeypatch):
     page = Path(document["report"])
     assert page.read_text().startswith("<!")
     assert json.loads(page.with_suffix(".json").read_text())["verdict"] == "agrees"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_report_that_the_disk_has_no_room_for_takes_no_verdict_away(
+    cli, tmp_path, monkeypatch, as_json
+):
+    """It may have taken hours; the error names the file, and the report of before is there."""
+    made = report_of()
+    monkeypatch.setattr("ledgermq.cli.commands.audit.spark_job", lambda *_: nullcontext({}))
+    monkeypatch.setattr("ledgermq_spark.jobs.run.run_audit", lambda **_: made)
+    before = cli("audit", "--without-live", "--report", tmp_path)
+    assert before.code == OK, before.err
+    old = (tmp_path / "audit.html").read_text()
+
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("ledgermq_spark.log.durable_files.os.fsync", full)
+    more = ["--json"] if as_json else []
+    answer = cli("audit", "--without-live", "--report", tmp_path, *more)
+    assert answer.code == REFUSED
+    assert f"{tmp_path}/audit.html: No space left on device" in answer.err
+    assert '"verdict": "agrees"' in answer.out if as_json else "verdict: agrees" in answer.err
+    assert (tmp_path / "audit.html").read_text() == old
+    assert {one.name for one in tmp_path.iterdir()} == {
+        "audit.html",
+        "audit.json",
+        "audit_findings",
+    }
 
 
 @pytest.mark.long

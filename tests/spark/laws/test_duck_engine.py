@@ -1,5 +1,7 @@
 """DuckDB as what answers laws: long logs on disk, odd places, and too little room."""
 
+import re
+import subprocess
 from pathlib import Path
 
 import pyarrow as pa
@@ -88,3 +90,27 @@ def test_what_is_short_leaves_nothing_behind(tmp_path):
     engine = DuckEngine(None, Store(None, tmp_path / "none"), is_long=False)
     engine.keep("one", engine.ask("SELECT 1 AS a", {}))
     assert not Path(tmp_path / "none").exists()
+
+
+def test_a_full_disk_is_told_by_the_file_that_did_not_fit(tmp_path):
+    """More memory would not help, nor room for scratch files."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    try:
+        mounted = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place]
+        subprocess.run(mounted, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("only root may mount a small disk")
+    try:
+        engine = DuckEngine(None, Store(None, tmp_path / "store"), is_long=False)
+        ids = engine.taken({"ids": pa.table({"id": pa.array(range(500_000))})})
+        many = engine.ask("SELECT md5(CAST(id AS STRING)) AS a FROM {ids}", ids)
+        with pytest.raises(QueryUnansweredError) as caught:
+            engine.write(many, str(place / "written"))
+    finally:
+        subprocess.run(["umount", "--lazy", place], check=True)
+    assert re.fullmatch(
+        rf"{place}/written/\S+ cannot be written: No space left on device; "
+        "make room there, and call the command again",
+        str(caught.value),
+    )

@@ -134,15 +134,25 @@ def audit(
             archive=archive,
             **job,
         )
-    written = None if report_directory is None else write_report(report, report_directory)[0]
+    written = None
+    try:
+        if report_directory is not None:
+            written = write_report(report, report_directory)[0]
+    finally:
+        # Also where the disk is full: the verdict took long.
+        _tell(target, output, report, written)
+    return report.exit_code
+
+
+def _tell(target: Target, output: Output, report: Any, written: Path | None) -> None:
+    """Prints the verdict, and where the report is if there is one."""
     if output.as_json:
         document = report.as_dict()
         output.document(document if written is None else {**document, "report": str(written)})
-    else:
-        _print(target, output, report)
-        if written is not None:
-            output.remark(f"report: {written}")
-    return report.exit_code
+        return
+    _print(target, output, report)
+    if written is not None:
+        output.remark(f"report: {written}")
 
 
 def _live_position(target: Target, output: Output) -> int | None:

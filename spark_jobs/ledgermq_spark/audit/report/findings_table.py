@@ -13,6 +13,8 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ledgermq_spark.log.durable_files import write_durably
+
 if TYPE_CHECKING:
     from ledgermq_spark.audit.audit import AuditReport
     from ledgermq_spark.audit.findings.evidence import Evidence
@@ -38,7 +40,6 @@ COLUMNS: Final = pa.schema(
 def write_findings(report: AuditReport, directory: Path) -> Path:
     """Write what an audit found below `audit_findings`; returns the file, which may have no row."""
     folder = directory / NAME
-    folder.mkdir(parents=True, exist_ok=True)
     about = {
         "queue_manager": report.queue_manager,
         "audited_from": report.proven.get("since", 0),
@@ -50,7 +51,9 @@ def write_findings(report: AuditReport, directory: Path) -> Path:
     ]
     span = f"{about['audited_from']}-{about['audited_until']}"
     path = folder / f"audit-{quote(report.queue_manager, safe='')}-{span}.parquet"
-    pq.write_table(pa.Table.from_pylist(rows, schema=COLUMNS), path)
+    written = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(rows, schema=COLUMNS), written)
+    write_durably(path, written.getvalue().to_pybytes())
     return path
 
 

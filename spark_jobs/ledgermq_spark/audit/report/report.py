@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgermq_spark.audit.report.findings_table import write_findings
 from ledgermq_spark.audit.report.totals import what_became
+from ledgermq_spark.log.durable_files import write_durably
 from ledgermq_spark.pages.chart import chart, lasted, line_class
 from ledgermq_spark.pages.page import (
     clock_time,
@@ -57,12 +58,12 @@ MEANINGS = {
 def write_report(report: AuditReport, directory: Path) -> tuple[Path, Path]:
     """Write `audit.html` and `audit.json` into a directory, made if missing; returns both paths.
 
-    What was found is added to the table `audit_findings` there, too.
+    What was found is added to the table `audit_findings` there, too. Each file is written whole, or
+    stays as it was: OSError, as on a full disk.
     """
-    directory.mkdir(parents=True, exist_ok=True)
     page, data = directory / "audit.html", directory / "audit.json"
-    page.write_text(html_report(report), encoding="utf-8")
-    data.write_text(json_report(report), encoding="utf-8")
+    write_durably(page, html_report(report))
+    write_durably(data, json_report(report))
     write_findings(report, directory)
     return page, data
 

@@ -5,6 +5,7 @@ On one machine it needs a tenth of the time that Spark takes for the same.
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections import Counter
@@ -47,6 +48,10 @@ BATCH_ROWS: Final = 50_000
 FILES_PER_CORE: Final = 4
 # Types of answers, and what Spark has in their place.
 AS_SPARK: Final = {"HUGEINT": "BIGINT", "TIMESTAMP": "TIMESTAMPTZ"}
+# As DuckDB says it, within JSON where it writes beside other work.
+FULL_DISK: Final = re.compile(
+    r'file \\?"(/[^"\\]*)\\?": (No space left on device|Disk quota exceeded)'
+)
 # So many frames Spark is asked for side by side: of a short one it mostly plans, on one core.
 FRAMES_AT_ONCE: Final = 4
 
@@ -222,10 +227,17 @@ class DuckEngine:
             yield
         except (duckdb.OutOfMemoryException, duckdb.IOException) as problem:
             (first, *_) = str(problem).splitlines()
-            raise QueryUnansweredError(
-                f"This cannot be worked out: {first.rstrip('.')}. Give more memory with "
-                f"{MEMORY_VARIABLE}, or make room in {self._store.path}"
-            ) from problem
+            raise QueryUnansweredError(self._explained(first)) from problem
+
+    def _explained(self, problem: str) -> str:
+        full = FULL_DISK.search(problem)
+        if full is not None:
+            file, why = full.groups()
+            return f"{file} cannot be written: {why}; make room there, and call the command again"
+        return (
+            f"This cannot be worked out: {problem.rstrip('.')}. Give more memory with "
+            f"{MEMORY_VARIABLE}, or make room in {self._store.path}"
+        )
 
     def _of_arrow(self, place: str, rows: Any) -> str:
         self._database.register("given", rows)
