@@ -90,10 +90,11 @@ class Connection(ClosingInAnyCase):
             self._router, self._transport, settings.suspect_timeout_seconds / 3
         )
         self._reader = threading.Thread(target=self._read, name="ledgermq-reader", daemon=True)
-        self._reader.start()
-        self._heartbeats.start()
         _ALIVE.add(self)
         try:
+            # There may be no thread to be had any more.
+            self._reader.start()
+            self._heartbeats.start()
             self._control = self._open(AckMode.AUTO, max(0.1, deadline - time.monotonic()))
         except BaseException:
             self._stop(0.0)
@@ -422,7 +423,7 @@ class Connection(ClosingInAnyCase):
         self._stopping.set()
         self._heartbeats.stop()
         self._transport.close(timeout_seconds)
-        if threading.current_thread() is not self._reader:
+        if threading.current_thread() is not self._reader and self._reader.is_alive():
             self._reader.join()
         self._lane.close()
         for engine in self._router.engines():

@@ -83,6 +83,22 @@ def test_the_threads_of_a_connection_do_not_keep_a_program_alive(route):
     assert not any(thread.is_alive() for thread in threads)
 
 
+@pytest.mark.parametrize("name", ["ledgermq-reader", "ledgermq-heartbeats"])
+def test_a_connection_that_gets_no_thread_leaves_none_behind(route, monkeypatch, name):
+    """Where a system gives no more of them, each try to connect would take some for good."""
+    start, before = threading.Thread.start, set(threading.enumerate())
+
+    def refused(thread):
+        if thread.name == name:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        route.connect()
+    assert set(threading.enumerate()) <= before
+
+
 def test_without_an_application_the_client_says_what_it_is_alone(route):
     """No space is left at the end."""
     with route.connect():

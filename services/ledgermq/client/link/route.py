@@ -78,10 +78,10 @@ def kafka_route(settings: ConnectionSettings, deadline: float) -> Route:
         lane.check_broker(min(settings.timeout_seconds, KAFKA_SECONDS_MAX))
         claim = find_claim(settings, left())
         lane.start(claim, left())
+        transport = Transport(settings, claim, news, framing)
     except BaseException:
         lane.close()
         raise
-    transport = Transport(settings, claim, news, framing)
     transport.warm_up(left())
     return Route(lane, transport)
 
