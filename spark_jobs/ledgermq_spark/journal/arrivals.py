@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -98,6 +99,18 @@ def messages_of(arrivals: DataFrame, raw: DataFrame) -> DataFrame:
         )
         .withColumnsRenamed(dict(zip(told, _OF_PUT, strict=True)))
     )
+
+
+def in_turn(rows: DataFrame) -> Iterator[dict[str, Any]]:
+    """The rows of a frame one after another, with times in UTC.
+
+    Spark hands times over in the zone of this machine, without saying so.
+    """
+    for row in rows.toLocalIterator():
+        yield {
+            name: value.astimezone(UTC) if isinstance(value, datetime) else value
+            for name, value in row.asDict().items()
+        }
 
 
 _OF_PUT: Final = (

@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from ledgermq.wire.content.journaled import JournaledMessage
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
-from ledgermq_spark.journal.arrivals import ARRIVALS, messages_of, moves_told
+from ledgermq_spark.journal.arrivals import ARRIVALS, in_turn, messages_of, moves_told
 from ledgermq_spark.log.positions import PartitionRange, PositionOutOfRangeError, locate
 from ledgermq_spark.log.read_log import read_raw
 from ledgermq_spark.log.scratch import directory_until_exit
@@ -55,8 +55,8 @@ class Stretch:
     def messages(self) -> Iterator[tuple[JournaledMessage, bool]]:
         """The messages in the order in which they got numbers, and whether each was replayed."""
         readable = self.rows.where(f.col("content").isNotNull())
-        for row in readable.orderBy("position", "step").toLocalIterator():
-            one = row.asDict() | {"expires_at": None, "expired": False}
+        for row in in_turn(readable.orderBy("position", "step")):
+            one = row | {"expires_at": None, "expired": False}
             yield (
                 JournaledMessage.from_row(one, is_live=None, backup=None),
                 bool(row["is_replayed"]),

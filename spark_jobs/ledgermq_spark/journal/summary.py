@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as f
 
 from ledgermq.wire.content.journaled import JournaledMessage
+from ledgermq_spark.journal.arrivals import in_turn
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ class Journal:
         """Those that came in at a position or above, in that order."""
         rows = self.rows.where(f.col("position") >= first)
         ordered = rows.orderBy("position", "put_position", "put_index")
-        for row in ordered.toLocalIterator():
-            yield JournaledMessage.from_row(row.asDict(), is_live=True, backup=None)
+        for row in in_turn(ordered):
+            yield JournaledMessage.from_row(row, is_live=True, backup=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

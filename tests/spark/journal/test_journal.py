@@ -3,7 +3,7 @@
 import json
 import shutil
 import uuid
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +17,7 @@ from ledgermq.wire.content.content import decode_content
 from ledgermq.wire.topics.log_topics import Topics, ensure_topics
 from ledgermq.wire.topics.registry import claim_queue_manager
 from ledgermq_spark.journal.archive import Archive, JournalArchiveError
-from ledgermq_spark.journal.choice import Choice, chosen
+from ledgermq_spark.journal.choice import EPOCH, Choice, chosen
 from ledgermq_spark.journal.journal import journal_of
 from ledgermq_spark.journal.summary import summary_of
 from support.brokers.log_writer import LANES, Script, append_operations, color_header
@@ -132,6 +132,15 @@ def test_the_journal_has_what_came_in_while_it_was_on_and_nothing_else(journal):
         lived = (one["expires_at"] - one["enqueued_at"]).total_seconds()
         assert 1 <= lived < 1.05
         assert one["expires_at"].timestamp() * 20 % 1 == 0
+
+
+def test_times_of_the_journal_are_utc_whatever_the_time_zone(journal, far_from_utc):
+    """Spark hands times over in the zone of the machine, and no word of it."""
+    micros = journal.rows.selectExpr("position", "unix_micros(enqueued_at)").collect()
+    expected = dict(map(tuple, micros))
+    found = {one.position: one.enqueued_at for one in journal.messages()}
+    assert {at: EPOCH + timedelta(microseconds=one) for at, one in expected.items()} == found
+    assert {one.tzinfo for one in found.values()} == {UTC}
 
 
 def test_a_backup_archives_all_and_keeps_what_has_not_expired(log, journal):

@@ -136,6 +136,15 @@ def test_a_stretch_is_narrowed_to_where_messages_were_put(log):
     assert (told(empty), empty.gone()) == (([], []), (0, []))
 
 
+def test_times_of_a_stretch_are_utc_whatever_the_time_zone(log, far_from_utc):
+    """Selectors of a replay see them, and what is to be put at the pace of the originals."""
+    stretch = log.stretch()
+    micros = stretch.rows.selectExpr("position", "unix_micros(enqueued_at)").collect()
+    expected = dict(map(tuple, micros))
+    for one, _ in stretch.messages():
+        assert one.enqueued_at.timestamp() * 1e6 == expected[one.position]
+
+
 def test_of_a_log_that_was_cut_a_stretch_needs_a_checkpoint(log):
     """Runs last: without one nobody can tell which puts were accepted."""
     cut = TopicPartition(log.place.topic, log.place.partition, log.first - 1)

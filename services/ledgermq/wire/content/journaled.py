@@ -72,5 +72,5 @@ class JournaledMessage:
 
 
 def _aware(moment: datetime) -> datetime:
-    """Spark hands times over without their zone, which is that of its session: UTC."""
+    """Files of older backups have times without a zone; those are in UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
