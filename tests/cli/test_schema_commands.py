@@ -73,6 +73,19 @@ def test_what_is_wrong_with_the_registry_is_said(cli, schema_registry, monkeypat
     assert "is no address" in cli("schema", "list", "--registry", "host:1").err
 
 
+@pytest.mark.parametrize("body", [b"no such page", b"{}", b'{"error_code": 404}'])
+@pytest.mark.parametrize("command", ["list", "check", "register"])
+def test_a_server_that_is_no_registry_is_told_from_one_that_has_no_schemas(
+    cli, schema_registry, command, body
+):
+    """A mistyped path answers 404 to all; *not registered* would send people the wrong way."""
+    with RegistryGate(schema_registry.url) as gate:
+        gate.answer = (404, body)
+        answer = cli("schema", command, "--registry", gate.url)
+    assert (answer.code, answer.out) == (1, "")
+    assert "does not speak the API of Confluent's registry" in answer.err
+
+
 def test_what_commands_write_is_framed_too(cli, worker, connection, client):
     """With the registry in the environment a command is a writer like others."""
     connection.admin.create_queue("framed")

@@ -209,6 +209,35 @@ def test_what_the_other_side_refuses_stays_until_it_takes_it(ways):
     assert [len(one.body) for one in ways.messages(queue, "QM2")] == [1000]
 
 
+@pytest.mark.parametrize("of_transfers", [False, True], ids=["source", "transfers"])
+def test_a_relay_whose_queue_gives_out_nothing_says_so_once_and_goes_on_later(ways, of_transfers):
+    """Whoever sees it wait learns that gets are disabled, and how to enable them."""
+    queue = ways.name("relay")
+    send(ways, queue, "held")
+    relay = relay_of(ways, queue)
+    closed = relay.transfers if of_transfers else queue
+    said = threading.Event()
+    told = []
+
+    def tell(text):
+        told.append(text)
+        said.set()
+
+    relay.tell = tell
+    with ways.connect() as connection:
+        connection.admin.suspend_queue(closed)
+        thread = threading.Thread(target=relay.run)
+        thread.start()
+        assert said.wait(60)
+        connection.admin.resume_queue(closed)
+        thread.join()
+    assert told == [
+        f"waits: gets of queue {closed} are disabled, so nothing comes from it until "
+        f"`ledgermq queue resume {closed}`"
+    ]
+    assert [one.body for one in ways.messages(queue, "QM2")] == ["held"]
+
+
 def test_messages_become_records_with_their_properties_as_headers(ways):
     """Each kind of body, and once."""
     queue, topic = ways.name("out"), ways.topic(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ IDLE_SECONDS: Final = 0.5
 SUSPECT_SECONDS: Final = 5.0
 # For what was moved a moment ago.
 COMING_SECONDS: Final = 5.0
+# While nothing comes; each time is a question to the worker.
+LOOK_SECONDS: Final = 10.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,6 +48,7 @@ class Relaying:
     tell: Tell = print
     stopping: threading.Event = field(default_factory=threading.Event)
     forwarded: int = 0
+    _disabled: list[str] = field(default_factory=list, init=False)
 
     def run(self) -> None:
         """Goes on until it is stopped, or at the end if it is to stop there.
@@ -61,6 +65,7 @@ class Relaying:
             forwarder = Forwarder(connection, self.transfers, goal)
             gatherer = Gatherer(connection, self.queue, self.transfers)
             wait_seconds = IDLE_SECONDS
+            looks_at = 0.0
             while not self.stopping.is_set():
                 forwarded = forwarder.forward(wait_seconds)
                 self.forwarded += forwarded
@@ -69,8 +74,24 @@ class Relaying:
                     continue
                 if gatherer.gather(IDLE_SECONDS):
                     wait_seconds = COMING_SECONDS
-                elif self.until_end and self._is_empty(connection):
+                    continue
+                if self.until_end and self._is_empty(connection):
                     return
+                if time.monotonic() >= looks_at:
+                    self._look(connection)
+                    looks_at = time.monotonic() + LOOK_SECONDS
+
+    def _look(self, connection: Connection) -> None:
+        """Says what nobody would see: that nothing comes, as gets are disabled."""
+        names = (self.queue, self.transfers)
+        disabled = [one for one in names if connection.admin.queue_status(one).gets_disabled]
+        for name in disabled:
+            if name not in self._disabled:
+                self.tell(
+                    f"waits: gets of queue {name} are disabled, so nothing comes from it until "
+                    f"`ledgermq queue resume {name}`"
+                )
+        self._disabled = disabled
 
     def _is_empty(self, connection: Connection) -> bool:
         admin = connection.admin

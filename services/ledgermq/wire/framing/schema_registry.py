@@ -211,9 +211,9 @@ class SchemaRegistry:
             try:
                 return question(client)
             except self._error as error:
-                if error.http_status_code == NOT_FOUND:
-                    return missing
-                raise
+                if error.http_status_code != NOT_FOUND or error.error_code not in NOT_FOUND_CODES:
+                    raise
+                return missing
 
     @property
     def _error(self) -> Any:
