@@ -132,6 +132,8 @@ def test_topics_of_another_prefix_are_missed(cli):
         ("queue", "list", "--topic-prefix", ""),
         ("queue", "list", "--bootstrap", ""),
         ("worker", "--bootstrap", ""),
+        ("worker", "--bootstrap", "localhost:99999"),
+        ("bridge", "--from-topic", "t", "--to", "queue:q", "--kafka", "localhost:99999"),
         ("rebuild", "--at", "0001-01-01T00:00:00+14:00"),
         ("journal", "list", "--since", "9999-12-31T23:59:59-14:00"),
         ("audit", "--bootstrap", "kafka://localhost:9092"),
@@ -155,6 +157,25 @@ def test_wrong_use_ends_with_two(plain, command):
     answer = plain(*command)
     assert (answer.code, answer.out) == (exits.USAGE, "")
     assert answer.err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("queue", "list", "--bootstrap"),
+        ("worker", "--bootstrap"),
+        ("bridge", "--from-topic", "t", "--to", "queue:q", "--kafka"),
+        ("relay", "create", "--from", "queue:q", "--to", "queue:q@QM2", "--to-bootstrap"),
+    ],
+    ids=lambda command: command[0],
+)
+@pytest.mark.parametrize("address", ["till:hunter2@h:1", "kafka://till:hunter2@h:1/QM1"])
+def test_a_password_in_an_address_is_refused_and_not_shown(plain, command, address):
+    """Whoever writes it so is told where it belongs; it is in no error and no log."""
+    answer = plain(*command, address)
+    assert (answer.code, answer.out) == (exits.USAGE, "")
+    assert "an address has no user and no password" in answer.err
+    assert "hunter2" not in answer.err
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.wire.topics.address import AddressError, parse_servers
 from ledgermq.wire.topics.registry import RegistryError
 from ledgermq_spark.log.durable_files import check_writable
 from ledgermq_spark.log.session import is_submitted
@@ -22,7 +23,9 @@ USAGE, UNREACHABLE = 2, 3
 def parser(what: str) -> argparse.ArgumentParser:
     """A parser with the options of all jobs."""
     found = argparse.ArgumentParser(description=what)
-    found.add_argument("--bootstrap", default="127.0.0.1:9092", help="address of the cluster")
+    found.add_argument(
+        "--bootstrap", type=_servers, default="127.0.0.1:9092", help="address of the cluster"
+    )
     found.add_argument("--queue-manager", default="QM1", help="its name")
     found.add_argument("--topic-prefix", default="ledgermq", help="of the log topics")
     found.add_argument("--at", help="position (1234) or time (2026-11-20T10:00:00Z); else the end")
@@ -36,6 +39,13 @@ def parser(what: str) -> argparse.ArgumentParser:
     )
     found.add_argument("--json", action="store_true", help="print JSON")
     return found
+
+
+def _servers(text: str) -> str:
+    try:
+        return parse_servers(text)
+    except AddressError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _directory(text: str) -> Path:

@@ -41,6 +41,8 @@ def test_a_worker_without_a_name_is_called_by_host_and_process():
         ({"LEDGERMQ_LANES": "0"}, "lanes is 0, must be above 0"),
         ({"LEDGERMQ_HEARTBEAT_SECONDS": "5"}, "must be at most a third"),
         ({"LEDGERMQ_BOOTSTRAP": ""}, "bootstrap is empty"),
+        ({"LEDGERMQ_BOOTSTRAP": "h:99999"}, "'h:99999' .* is no HOST:PORT"),
+        ({"LEDGERMQ_BOOTSTRAP": "kafka://h:1/QM1"}, "is no HOST:PORT, as localhost:9092 is"),
         ({"LEDGERMQ_LOG_LEVEL": "loud"}, "log_level is 'loud', must be DEBUG, INFO"),
         ({"LEDGERMQ_LOG_LEVEL": ""}, "log_level is '', must be DEBUG, INFO"),
         ({"LEDGERMQ_WEB_PORT": "65536"}, "web_port is 65536, must be at most 65535"),

@@ -48,8 +48,8 @@ class Authority:
         subject = ["-subj", f"/CN={name}", "-days", "2", "-out", str(self.certificate)]
         _openssl("req", "-x509", *_new_key(self._key), *subject)
 
-    def sign(self, name: str, alternatives: str = "") -> tuple[Path, Path]:
-        """A certificate for a name and its key, both PEM."""
+    def sign(self, name: str, alternatives: str = "", *, days: int = 2) -> tuple[Path, Path]:
+        """A certificate for a name and its key, both PEM; below 0 days it has expired."""
         certificate, key, request = (
             self._directory / f"{name}.{kind}" for kind in ("crt", "key", "csr")
         )
@@ -57,7 +57,7 @@ class Authority:
         extensions = self._directory / f"{name}.ext"
         extensions.write_text(f"subjectAltName={alternatives}\n" if alternatives else "")
         signer = ["-CA", str(self.certificate), "-CAkey", str(self._key), "-CAcreateserial"]
-        made = ["-days", "2", "-extfile", str(extensions), "-out", str(certificate)]
+        made = ["-days", str(days), "-extfile", str(extensions), "-out", str(certificate)]
         _openssl("x509", "-req", "-in", str(request), *signer, *made)
         return certificate, key
 

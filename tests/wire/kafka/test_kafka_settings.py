@@ -101,6 +101,20 @@ def test_what_the_log_rests_on_cannot_be_set(name):
         kafka_settings({name: "1"}, {})
 
 
+def test_a_file_may_begin_with_the_mark_of_windows_editors(tmp_path):
+    """It is part of no option's name, and of no password."""
+    options, password = tmp_path / "options", tmp_path / "password"
+    options.write_text("security.protocol=SASL_PLAINTEXT\r\n", encoding="utf-8-sig")
+    password.write_text("hush\r\n", encoding="utf-8-sig")
+    variables = {name: value for name, value in VARIABLES.items() if "SASL_PASSWORD" not in name}
+    del variables["LEDGERMQ_KAFKA_SECURITY_PROTOCOL"]
+    variables |= {
+        "LEDGERMQ_KAFKA_CONFIG": str(options),
+        "LEDGERMQ_KAFKA_SASL_PASSWORD_FILE": str(password),
+    }
+    assert kafka_settings(environment=variables).librdkafka == BY_PASSWORD
+
+
 def test_files_that_cannot_be_read_are_named():
     """A certificate authority that is not there is said before anything is tried."""
     tls = BY_PASSWORD | {"security.protocol": "SASL_SSL", "ssl.ca.location": "/none/ca.pem"}

@@ -92,13 +92,15 @@ def bridge(
     Headers become properties and properties become headers; key, timestamp and place of a record
     become properties, too.
     """
+    from ledgermq.wire.topics.address import parse_servers
+
     given = (bool(from_topic), bool(to), bool(from_), bool(to_topic))
     if given not in ((True, True, False, False), (False, False, True, True)):
         raise click.UsageError("give --from-topic and --to, or --from and --to-topic")
     if more["body"] == "avro" and not registry:
         raise click.UsageError("--body avro needs a schema registry: give --registry")
+    address = parse_servers(kafka) if kafka else target.bootstrap
     target.check_broker()
-    address = kafka or target.bootstrap
     _check_topic(target, address, from_topic or to_topic or "")
     with stopped_by_signals(output) as stopping:
         if from_topic and to:

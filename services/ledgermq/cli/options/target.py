@@ -59,18 +59,11 @@ class Target:
         Raises:
             AddressError: The address is none.
         """
-        from ledgermq.errors.shown import shown
-        from ledgermq.wire.topics.address import AddressError, parse_address
+        from ledgermq.wire.topics.address import parse_servers
 
         if isinstance(self.broker, BrokerUnavailableError):
             raise self.broker
-        if "/" in self.broker:
-            raise AddressError(
-                f"--bootstrap {shown(self.broker)} is no HOST:PORT, as localhost:9092 is; "
-                "--queue-manager names the queue manager"
-            )
-        # Of Kafka's clients, only that of Spark would miss a port.
-        return parse_address(f"kafka://{self.broker}")[0]
+        return parse_servers(self.broker)
 
     @property
     def topics(self) -> Topics:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import inspect
 import ssl
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer
 
+from ledgermq.wire.kafka.certificates import trusting_context
 from ledgermq.wire.kafka.settings import KafkaSettings, kafka_settings
 from ledgermq.wire.topics.address import AddressError
 
@@ -99,28 +99,13 @@ def _context(given: Mapping[str, Any]) -> ssl.SSLContext:
                 f"{name} cannot be used by a worker: give ssl.certificate.location and "
                 "ssl.key.location, files in PEM"
             )
-    authorities = given.get("ssl.ca.location")
-    path = None if authorities == "probe" else authorities
     try:
-        # With authorities these alone are trusted, without any those of the system.
-        context = ssl.create_default_context(
-            cafile=path if path and not Path(path).is_dir() else None,
-            capath=path if path and Path(path).is_dir() else None,
-            cadata=given.get("ssl.ca.pem"),
-        )
+        context = trusting_context(given)
         if certificate := given.get("ssl.certificate.location"):
             key, password = given["ssl.key.location"], given.get("ssl.key.password", "")
             context.load_cert_chain(certificate, key, password)
-        if revoked := given.get("ssl.crl.location"):
-            context.load_verify_locations(revoked)
-            context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
         if ciphers := given.get("ssl.cipher.suites"):
             context.set_ciphers(ciphers)
     except (OSError, ValueError) as error:
         raise AddressError(f"certificates or keys of Kafka's clients are wrong: {error}") from None
-    if str(given.get("ssl.endpoint.identification.algorithm", "https")).lower() == "none":
-        context.check_hostname = False
-    if str(given.get("enable.ssl.certificate.verification")).lower() == "false":
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
     return context

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.wire.topics.address import AddressError, parse_servers
 from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
 
 LOG_FORMATS: Final = ("text", "json")
@@ -105,6 +106,10 @@ class WorkerSettings:
     def __post_init__(self) -> None:
         if not self.bootstrap:
             raise SettingsError("bootstrap is empty; give the address of Kafka as HOST:PORT")
+        try:
+            parse_servers(self.bootstrap)
+        except AddressError as error:
+            raise SettingsError(str(error)) from None
         for name in (one.name for one in fields(self)):
             _check_number(name, getattr(self, name))
         for name in ("queue_managers", "web_host"):

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from ledgermq.errors import AccessDeniedError, AuthenticationFailedError, LedgerMQError
+from ledgermq.wire.kafka.certificates import why_not_trusted
 from ledgermq.wire.kafka.settings import KafkaSettings, kafka_settings
 
 T = TypeVar("T")
@@ -55,13 +56,23 @@ class Reports:
         # What no further try would change.
         self.refused: LedgerMQError | None = None
 
+    @property
+    def protocol(self) -> str:
+        """How its client speaks to Kafka."""
+        return self._kafka.protocol
+
     def __call__(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:
             self.last = error.str()
+        if self.refused is not None:
+            # Said again with each try, and why a certificate is not trusted takes a try of its own.
+            return
         if error.code() in NOT_LET_IN or ALERT in error.str():
+            why = why_not_trusted(error.str(), self._kafka.librdkafka)
+            told = f"{why}; {error.str()}" if why else error.str()
             self.refused = AuthenticationFailedError(
                 f"Kafka at {self._bootstrap} and {self._kafka.user} do not trust each other "
-                f"({error.str()}): check user, password, mechanism and certificates"
+                f"({told}): check user, password, mechanism and certificates"
             )
         elif error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
             # An idempotent producer gets its number if there is any topic that it may write to.
@@ -147,7 +158,13 @@ def missing_right(
 def text_of(error: KafkaException, reports: Reports) -> str:
     """Why Kafka did not answer: what was reported last says more than that it did not."""
     found: KafkaError = error.args[0]
-    return reports.last if found.code() in PASSING and reports.last else found.str()
+    if found.code() not in PASSING:
+        return found.str()
+    # Where a listener expects TLS or users, and we give none, librdkafka tells its log alone.
+    return reports.last or (
+        f"{found.str()}: nothing answered by security.protocol {reports.protocol}, which must be "
+        "that of the listener"
+    )
 
 
 def raise_if_denied(error: KafkaException, what: str, operation: str) -> None:

@@ -216,7 +216,8 @@ def _from_variables(variables: Mapping[str, str]) -> dict[str, str]:
 
 def _text_of(path: Path, variable: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        # Editors of Windows begin a file with a mark that is no part of the text.
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         raise AddressError(

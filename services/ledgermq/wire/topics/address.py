@@ -44,6 +44,17 @@ def parse_address(address: str) -> tuple[str, str]:
     return ",".join(servers), queue_manager
 
 
+def parse_servers(bootstrap: str) -> str:
+    """Servers of `HOST[:PORT][,...]`, each with a port; else AddressError."""
+    # Of Kafka's clients that of Spark would miss a port; a port that is none becomes another one.
+    if "/" in bootstrap and "@" not in bootstrap:
+        raise AddressError(
+            f"--bootstrap {shown(bootstrap)} is no HOST:PORT, as localhost:9092 is; "
+            "--queue-manager names the queue manager"
+        )
+    return parse_address(SCHEME + bootstrap)[0]
+
+
 def _with_port(host: str, address: str) -> str:
     bare = host.rpartition("]")[2] if host.startswith("[") else host
     name, colon, port = bare.rpartition(":")
