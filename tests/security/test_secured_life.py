@@ -9,6 +9,8 @@ import pytest
 
 import ledgermq
 from ledgermq import aio
+from ledgermq.wire.kafka.rights import rights_of
+from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT
 from support.brokers.secured_broker import Authority
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -155,6 +157,22 @@ def test_an_administrator_does_with_the_rights_printed_what_administrators_do(se
     refused = secured.run(variables, "checkpoint", "discard", "--yes")
     assert refused.code == 1, refused.err
     assert "(worker): stop all workers first" in refused.err
+
+
+def test_a_probe_of_the_cluster_needs_what_clients_and_auditors_may(secured):
+    """A client may not read checkpoints: that check fails, not the one that it passed."""
+    variables = secured.variables(secured.options("client"))
+    ended = secured.run(variables, "check", "cluster")
+    assert ended.code == 3
+    assert [line.split("\t")[:2] for line in ended.out.splitlines()[1:]] == [
+        ["ok", "QM1 worker"],
+        ["failed", "QM1 checkpoint"],
+    ]
+    assert "let user client Describe on topic ledgermq.checkpoints" in ended.out
+    secured.add_user("probe", "client")
+    secured.broker.allow("probe", rights_of("auditor", TOPIC_PREFIX_DEFAULT))
+    ended = secured.run(secured.variables(secured.options("probe")), "check", "cluster")
+    assert ended.code == 0, ended.out
 
 
 def test_who_is_not_let_in_is_told_so_at_once(secured, tmp_path):

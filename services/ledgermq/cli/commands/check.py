@@ -41,6 +41,8 @@ CHECKPOINT_RECORDS: Final = 200
 LAG_MAX_DEFAULT: Final = 10_000
 CHECKPOINT_AGE_MAX_DEFAULT: Final = 300.0
 WORK_AGE_MAX_DEFAULT: Final = 3_600.0
+# In the order of `_manager_findings`.
+CHECKS_OF_MANAGER: Final = ("worker", "checkpoint", "units of work")
 
 
 @click.group(cls=OnceGroup)
@@ -248,14 +250,18 @@ def cluster(
     unreachable = False
     for claim in _claims(target):
         one = replace(target, queue_manager=claim.queue_manager)
+        found: list[Finding] = []
         try:
             with one.connect() as connection:
-                findings += _manager_findings(
+                found += _manager_findings(
                     connection, one, claim, lag_max, checkpoint_age_max, work_age_max
                 )
         except LedgerMQError as error:
             unreachable = unreachable or exit_code_of(error) == UNREACHABLE
-            findings.append(Finding(BAD, f"{claim.queue_manager} worker", str(error)))
+            # Those before it were answered.
+            failed = CHECKS_OF_MANAGER[min(len(found), len(CHECKS_OF_MANAGER) - 1)]
+            found.append(Finding(BAD, f"{claim.queue_manager} {failed}", str(error)))
+        findings += found
     code = print_findings(output, findings, bootstrap=target.bootstrap)
     return UNREACHABLE if unreachable and code == CHECK_FAILED else code
 
