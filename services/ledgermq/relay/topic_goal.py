@@ -34,7 +34,7 @@ from ledgermq.wire.content.bodies import StreamBody
 from ledgermq.wire.content.objects import ObjectBody
 from ledgermq.wire.kafka.access import denied, missing_right
 from ledgermq.wire.kafka.rights import BRIDGES
-from ledgermq.wire.kafka.settings import client_options
+from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS, client_options
 from ledgermq.wire.topics.reading import reader_settings
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ class TopicGoal:
                 {
                     "transactional.id": name,
                     "message.max.bytes": RECORD_BYTES_MAX,
+                    "socket.timeout.ms": ANSWERED_WITHIN_MS,
                     "log_level": 0,
                 },
             )

@@ -27,7 +27,7 @@ from ledgermq.errors import (
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.framing.confluent import ConfluentFraming, framed
 from ledgermq.wire.framing.headers import Headers
-from ledgermq.wire.kafka.settings import client_options
+from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS, client_options
 from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
 from ledgermq.wire.topics.registry import Claim
 
@@ -38,10 +38,14 @@ QUEUE_FULL_WAIT_SECONDS: Final = 0.05
 QUEUE_FULL_SECONDS: Final = 5.0
 # librdkafka counts milliseconds in 32 bits.
 KAFKA_SECONDS_MAX: Final = 1_000_000.0
+# A slow link needs as long for a large record.
+ANSWERED_WITHIN_MS_MIN: Final = 5_000
 
 
 def kafka_common(settings: ConnectionSettings, news: BrokerNews) -> dict[str, Any]:
     """Settings of a connection's producer and consumer."""
+    # A connection of Kafka's that is dead without a word is given up before sessions end.
+    answered_within_ms = min(settings.suspect_timeout_ms, ANSWERED_WITHIN_MS)
     own = {
         "client.id": settings.application or settings.client_id or "ledgermq",
         "error_cb": news.error,
@@ -50,6 +54,7 @@ def kafka_common(settings: ConnectionSettings, news: BrokerNews) -> dict[str, An
         # Brokers come back within seconds; the defaults of librdkafka wait up to ten.
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 1000,
+        "socket.timeout.ms": max(answered_within_ms, ANSWERED_WITHIN_MS_MIN),
     }
     return client_options(settings.bootstrap, own, settings.kafka)
 

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException, Producer
 
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key, parse_key
 from ledgermq.wire.kafka.access import raise_if_denied
-from ledgermq.wire.kafka.settings import client_options
+from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS, client_options
 from ledgermq.wire.topics.log_topics import DERIVED_BYTES_MAX, Topics
 from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim
@@ -87,6 +87,7 @@ def checkpoint_producer(bootstrap: str, timeout_seconds: float) -> Producer:
         "message.max.bytes": DERIVED_BYTES_MAX,
         "queue.buffering.max.messages": 0,
         "message.timeout.ms": int(timeout_seconds * 1000),
+        "socket.timeout.ms": ANSWERED_WITHIN_MS,
         "log_level": 0,
     }
     return Producer(client_options(bootstrap, own))

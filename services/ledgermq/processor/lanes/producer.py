@@ -18,7 +18,7 @@ from ledgermq.processor.worker.logs import KAFKA_LOGGER
 from ledgermq.wire.framing.confluent import ConfluentFraming, framed
 from ledgermq.wire.framing.headers import Headers
 from ledgermq.wire.kafka.access import denied
-from ledgermq.wire.kafka.settings import client_options
+from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS, client_options
 from ledgermq.wire.topics.log_topics import Topics
 
 POLL_SECONDS = 0.004
@@ -79,6 +79,7 @@ class LogProducer:
             "message.max.bytes": 10 * 1024 * 1024,
             "queue.buffering.max.messages": 0,
             "message.timeout.ms": 120_000,
+            "socket.timeout.ms": ANSWERED_WITHIN_MS,
             "log_level": 3,
             "error_cb": self._error,
         }

@@ -68,6 +68,9 @@ OWN: Final = frozenset(
 # librdkafka has two words for one thing; these are the ones that are looked for.
 SAME: Final = {"sasl.mechanisms": "sasl.mechanism"}
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+# An answer that stays away for longer was lost with its connection, as where a machine lost its
+# power or a firewall forgot the connection. librdkafka waits for a minute, in which sessions end.
+ANSWERED_WITHIN_MS: Final = 15_000
 TOGETHER: Final = (
     ("ssl.certificate.location", "ssl.key.location"),
     ("ssl.certificate.pem", "ssl.key.pem"),

@@ -21,7 +21,12 @@ from ledgermq.wire.kafka.access import (
     raise_if_hidden,
     text_of,
 )
-from ledgermq.wire.kafka.settings import KafkaSettings, client_options, kafka_settings
+from ledgermq.wire.kafka.settings import (
+    ANSWERED_WITHIN_MS,
+    KafkaSettings,
+    client_options,
+    kafka_settings,
+)
 
 RECORDS_MAX = 1_000
 # librdkafka mends these by itself; and the group that it wants to be named needs no rights.
@@ -52,6 +57,7 @@ def reader_settings(
         # By default librdkafka hides what an aborted transaction wrote, and waits for the end of
         # one that is open.
         "isolation.level": "read_uncommitted",
+        "socket.timeout.ms": ANSWERED_WITHIN_MS,
         "log_level": 0,
         **more,
     }

@@ -1,0 +1,65 @@
+"""Connections to Kafka that are dead, and nobody was told: new ones are made in good time."""
+
+import time
+
+import pytest
+
+from support.brokers.far_broker import FarBroker
+from support.brokers.worker_process import new_place
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def far_broker(tmp_path_factory):
+    """A broker behind a network."""
+    with FarBroker(tmp_path_factory.mktemp("far")) as broker:
+        yield broker
+
+
+@pytest.fixture
+def far_place(far_broker, tmp_path):
+    """A queue manager on it, without a worker."""
+    place = new_place(far_broker.near, tmp_path)
+    yield place
+    place.close()
+
+
+def test_dead_connections_of_a_client_cost_it_no_session(far_broker, far_place):
+    """Within the time in which its sessions would end it has made new ones, and goes on."""
+    far_place.worker()
+    far_place.bootstrap = far_broker.far
+    with (
+        far_place.connect(timeout=30, suspect_timeout_seconds=6) as connection,
+        connection.session() as sending,
+        connection.session(transacted=True) as taking,
+    ):
+        producer, consumer = sending.producer("queue:a"), taking.consumer("queue:a")
+        producer.send("before")
+        assert consumer.receive(20).body == "before"
+        assert far_broker.network.kill_in_silence() > 0
+        started = time.monotonic()
+        assert producer.send("behind").sequence == 1
+        assert time.monotonic() - started < 10
+        taking.commit()
+        assert consumer.receive(20).body == "behind"
+        taking.commit()
+
+
+def test_dead_connections_of_a_worker_do_not_end_its_work(far_broker, far_place):
+    """It serves again after seconds, where it waited a minute, or ended since it could not write."""
+    far_place.bootstrap = far_broker.far
+    worker = far_place.worker(ready=False)
+    far_place.bootstrap = far_broker.near
+    far_place.wait_for_worker()
+    with (
+        far_place.connect(timeout=60, suspect_timeout_seconds=45) as connection,
+        connection.session() as session,
+    ):
+        producer = session.producer("queue:a")
+        producer.send("before")
+        assert far_broker.network.kill_in_silence() > 0
+        started = time.monotonic()
+        assert producer.send("behind").sequence == 1
+        assert time.monotonic() - started < 45
+    assert worker.code is None, worker.log

@@ -1,0 +1,118 @@
+"""A broker with a second address, behind a network that a test can break."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from unittest.mock import patch
+
+from ledgermq.embedded import EmbeddedBroker
+from ledgermq.embedded import broker as embedded
+from ledgermq.embedded.ports import choose_port
+from ledgermq.embedded.settings import HOST, server_properties
+
+CHUNK_BYTES = 65536
+
+
+class Network:
+    """Passes on what comes at one port to another one, in a thread of its own."""
+
+    def __init__(self, port: int, target: int) -> None:
+        self._port, self._target = port, target
+        self._dead: set[asyncio.StreamWriter] = set()
+        self._alive: set[asyncio.StreamWriter] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._do(asyncio.start_server(self._accept, HOST, port))
+
+    def kill_in_silence(self) -> int:
+        """Connections that are there lose all that comes, and nobody is told; new ones work.
+
+        As where a machine lost its power, or a firewall forgot them. Returns how many there are.
+        """
+
+        async def kill() -> int:
+            self._dead |= self._alive
+            return len(self._alive)
+
+        return self._do(kill())
+
+    def close(self) -> None:
+        """Ends; what passes is cut."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _do(self, what: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result(10)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            from_target, to_target = await asyncio.open_connection(HOST, self._target)
+        except OSError:
+            writer.close()
+            return
+        await asyncio.gather(self._pass(reader, to_target), self._pass(from_target, writer))
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._alive.add(writer)
+        with suppress(OSError):
+            while data := await reader.read(CHUNK_BYTES):
+                if writer not in self._dead:
+                    writer.write(data)
+                    await writer.drain()
+        self._alive.discard(writer)
+        if writer not in self._dead:
+            writer.close()
+
+
+class FarBroker:
+    """An embedded broker; whoever is given `far` comes by the network, `near` goes past it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._behind, self._before = choose_port(), choose_port()
+        self._broker = EmbeddedBroker(directory, brief=True)
+
+    def __enter__(self) -> Self:
+        with patch.object(embedded, "server_properties", self._properties):
+            self._broker.start()
+        self.network = Network(self._before, self._behind)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._broker.stop()
+        self.network.close()
+
+    @property
+    def near(self) -> str:
+        """Its own address."""
+        return self._broker.bootstrap
+
+    @property
+    def far(self) -> str:
+        """The address before the network."""
+        return f"{HOST}:{self._before}"
+
+    def _properties(self, **given: Any) -> str:
+        text = server_properties(**given)
+        more: tuple[tuple[str, Callable[[str], str]], ...] = (
+            ("listeners=", lambda old: f"FAR://{HOST}:{self._behind},{old}"),
+            ("advertised.listeners=", lambda old: f"FAR://{HOST}:{self._before},{old}"),
+            ("listener.security.protocol.map=", lambda old: f"FAR:PLAINTEXT,{old}"),
+        )
+        lines = text.splitlines()
+        for number, line in enumerate(lines):
+            for name, changed in more:
+                if line.startswith(name):
+                    lines[number] = name + changed(line.removeprefix(name))
+        return "\n".join([*lines, "inter.broker.listener.name=PLAINTEXT", ""])
