@@ -288,6 +288,7 @@ class _Log:
         self._identity = identity
         self.failures: deque[str] = deque()
         self.refused = None
+        self.away = ""
 
     def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None:
         position = self._broker._write(self._identity, value, headers)

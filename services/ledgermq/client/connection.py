@@ -84,6 +84,7 @@ class Connection(ClosingInAnyCase):
             lane=self._lane.lane,
             queue_manager=settings.queue_manager,
             write=self._transport.ask,
+            away=lambda: self._transport.away,
         )
         self._router = Router(self._questions)
         self._heartbeats = Heartbeats(
@@ -294,11 +295,7 @@ class Connection(ClosingInAnyCase):
         if self._transport.refused is not None:
             raise self._transport.refused
         if not answered:
-            raise WorkerUnavailableError(
-                f"the log at {settings.bootstrap} is there, but no worker of "
-                f"{settings.queue_manager} answered within {timeout_seconds:.3g} s: start one with "
-                f"`ledgermq worker`, or `ledgermq up` for broker and worker"
-            )
+            raise self._unanswered(timeout_seconds)
         if opening.engine is None:
             refused = opening.refused
             if refused is None:
@@ -312,6 +309,19 @@ class Connection(ClosingInAnyCase):
         # An Open without a further operation ends after 30 s (H16).
         opening.engine.show_life()
         return opening.engine
+
+    def _unanswered(self, timeout_seconds: float) -> WorkerUnavailableError:
+        settings, away = self._settings, self._transport.away
+        if away:
+            return WorkerUnavailableError(
+                f"no worker of {settings.queue_manager} answered within {timeout_seconds:.3g} s, "
+                f"and {away}: start it again, or look at the network in between"
+            )
+        return WorkerUnavailableError(
+            f"the log at {settings.bootstrap} is there, but no worker of "
+            f"{settings.queue_manager} answered within {timeout_seconds:.3g} s: start one with "
+            f"`ledgermq worker`, or `ledgermq up` for broker and worker"
+        )
 
     def _session_closed(self, work: Work) -> None:
         with self._lock:

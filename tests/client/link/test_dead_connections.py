@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+import ledgermq
 from support.brokers.far_broker import FarBroker
 from support.brokers.worker_process import new_place
 
@@ -47,7 +48,7 @@ def test_dead_connections_of_a_client_cost_it_no_session(far_broker, far_place):
 
 
 def test_dead_connections_of_a_worker_do_not_end_its_work(far_broker, far_place):
-    """It serves again after seconds, where it waited a minute, or ended since it could not write."""
+    """It serves again after seconds; it waited a minute, and ended since it could not write."""
     far_place.bootstrap = far_broker.far
     worker = far_place.worker(ready=False)
     far_place.bootstrap = far_broker.near
@@ -63,3 +64,21 @@ def test_dead_connections_of_a_worker_do_not_end_its_work(far_broker, far_place)
         assert producer.send("behind").sequence == 1
         assert time.monotonic() - started < 45
     assert worker.code is None, worker.log
+
+
+def test_errors_of_calls_name_a_broker_that_is_away(far_broker, far_place):
+    """What nobody answers is blamed on a worker only as long as the broker is there."""
+    far_place.worker()
+    far_place.bootstrap = far_broker.far
+    with far_place.connect(timeout=2) as connection, connection.session() as session:
+        producer = session.producer("queue:a")
+        producer.send("before")
+        away = f"trouble with the broker at {far_broker.far}"
+        with far_broker.network.shut():
+            with pytest.raises(ledgermq.OutcomeUnknownError, match=away) as caught:
+                producer.send("behind")
+            with pytest.raises(ledgermq.WorkerUnavailableError, match=away):
+                connection.session()
+            with pytest.raises(ledgermq.WorkerUnavailableError, match=away):
+                connection.admin.list_queues()
+        assert caught.value.resolve(20).sequence == 1

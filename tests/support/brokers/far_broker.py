@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -26,6 +26,7 @@ class Network:
         self._port, self._target = port, target
         self._dead: set[asyncio.StreamWriter] = set()
         self._alive: set[asyncio.StreamWriter] = set()
+        self._shut = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -43,6 +44,19 @@ class Network:
 
         return self._do(kill())
 
+    @contextmanager
+    def shut(self) -> Iterator[None]:
+        """Connections are cut, and no new ones are let in."""
+
+        async def cut() -> None:
+            self._shut = True
+            for writer in self._alive:
+                writer.transport.abort()
+
+        self._do(cut())
+        yield
+        self._shut = False
+
     def close(self) -> None:
         """Ends; what passes is cut."""
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -52,6 +66,9 @@ class Network:
         return asyncio.run_coroutine_threadsafe(what, self._loop).result(10)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._shut:
+            writer.transport.abort()
+            return
         try:
             from_target, to_target = await asyncio.open_connection(HOST, self._target)
         except OSError:

@@ -56,6 +56,7 @@ class NotingLog:
     def __init__(self) -> None:
         self.failures: deque[str] = deque()
         self.refused = None
+        self.away = ""
         self.operations: list[Any] = []
         self.headers: list[dict[str, bytes]] = []
         self.asks: list[dict[str, Any]] = []

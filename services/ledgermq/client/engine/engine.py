@@ -379,11 +379,13 @@ class Engine:
     def unknown(self, pending: Pending, waited: float) -> OutcomeUnknownError:
         """Nobody answered in time: the operation may have been applied, or may yet be."""
         kind = TransactionInDoubtError if pending.operation is Commit else OutcomeUnknownError
+        away = self.transport.away
         error = kind(
             f"no outcome of {pending.operation.__name__} {pending.number} of session "
-            f"{self.queue_manager}@{self.handle} within {waited:g} s: it may have been applied, or "
-            "may yet be. Call resolve() on this error to go on waiting for the same operation; do "
-            f"not send again. Is a worker running for {self.queue_manager}?",
+            f"{self.queue_manager}@{self.handle} within {waited:.3g} s: it may have been applied, "
+            "or may yet be. Call resolve() on this error to go on waiting for the same operation; "
+            f"do not send again. "
+            + (f"Now {away}." if away else f"Is a worker running for {self.queue_manager}?"),
             destination=pending.destination,
         )
         error.resolver = lambda timeout_seconds: self._resolve(pending, timeout_seconds)

@@ -98,6 +98,15 @@ class BrokerNews:
                 text,
             )
 
+    @property
+    def away(self) -> str:
+        """That there is trouble with the broker, since when and which; empty: none is known."""
+        with self._lock:
+            if self._since is None:
+                return ""
+            seconds = self._clock() - self._since
+            return f"there is trouble with the broker at {self._bootstrap}, for {seconds:.3g} s now"
+
     def well(self) -> None:
         if self._since is None:
             return

@@ -77,10 +77,12 @@ class Questions:
         lane: int,
         queue_manager: str,
         write: Callable[[bytes], None],
+        away: Callable[[], str] = str,
     ) -> None:
         self._common = {"connection": identity, "lane": lane}
         self._queue_manager = queue_manager
         self._write = write
+        self._away = away
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._open: dict[int, _Question] = {}
@@ -189,9 +191,12 @@ class Questions:
             while True:
                 left = deadline - time.monotonic()
                 if left <= 0:
+                    away = self._away()
+                    hint = f"{away}: start it again, or look at the network in between"
                     raise WorkerUnavailableError(
                         f"no worker of {self._queue_manager} answered a question ({kind}) within "
-                        f"{timeout_seconds:g} s; is one running? Start it with `ledgermq worker`"
+                        f"{timeout_seconds:.3g} s; "
+                        f"{hint if away else 'is one running? Start it with `ledgermq worker`'}"
                     )
                 self._write(value)
                 if self._broken is not None:

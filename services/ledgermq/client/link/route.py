@@ -43,6 +43,10 @@ class LogOut(Protocol):
     def refused(self) -> LedgerMQError | None:
         """Why Kafka takes nothing, or gives nothing, of this connection for good."""
 
+    @property
+    def away(self) -> str:
+        """What is wrong with the way to the broker; empty: nothing that is known."""
+
     def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None: ...
 
     def ask(self, value: bytes) -> None: ...

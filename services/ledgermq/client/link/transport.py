@@ -137,6 +137,11 @@ class Transport:
         """Why Kafka takes nothing, or gives nothing, of this connection for good."""
         return self._news.refused
 
+    @property
+    def away(self) -> str:
+        """What is wrong with the way to the broker; empty: nothing that is known."""
+        return self._news.away
+
     def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None:
         """Hands an operation to the producer; waits while its queue is full.
 
