@@ -14,6 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final, Unpack
 
@@ -42,6 +43,7 @@ from ledgermq.errors import (
     ConnectionClosedError,
     IllegalStateError,
     LedgerMQError,
+    OutcomeUnknownError,
     WorkerUnavailableError,
 )
 from ledgermq.errors.shown import shown
@@ -52,6 +54,8 @@ from ledgermq.wire.framing.headers import operation_headers, with_identity
 LOGGER = logging.getLogger("ledgermq.client")
 READ_SECONDS: Final = 0.2
 SERVE_SECONDS: Final = 0.02
+# An Open without a further operation ends after 30 s on the log's clock (H16).
+CERTAINLY_CONFIRMED_SECONDS: Final = 15.0
 FORKED: Final = "a connection does not survive a fork: connect again in the child process"
 _ALIVE: weakref.WeakSet[Connection] = weakref.WeakSet()
 
@@ -252,6 +256,29 @@ class Connection(ClosingInAnyCase):
         redelivery_delay_ms: int = 0,
         unit_limits_ms: tuple[int, int] = (0, 0),
     ) -> Engine:
+        """Opens a session that lives: anew, where its answer came too late to confirm it (H16)."""
+        deadline = time.monotonic() + timeout_seconds
+        left = timeout_seconds
+        while True:
+            asked_at = time.monotonic()
+            engine = self._open_once(mode, left, redelivery_delay_ms, unit_limits_ms)
+            confirming = engine.show_life()
+            now = time.monotonic()
+            if confirming is not None and now - asked_at > CERTAINLY_CONFIRMED_SECONDS:
+                with suppress(OutcomeUnknownError):
+                    engine.run(engine.settled(confirming, deadline - now))
+            left = deadline - time.monotonic()
+            if engine.lost is None or left <= 0:
+                return engine
+            self._router.sessions.pop(engine.handle, None)
+
+    def _open_once(
+        self,
+        mode: AckMode,
+        timeout_seconds: float,
+        redelivery_delay_ms: int,
+        unit_limits_ms: tuple[int, int],
+    ) -> Engine:
         """Writes Open and waits for Opened; the first operation then confirms the session."""
         settings = self._settings
         key = os.urandom(16)
@@ -306,8 +333,6 @@ class Connection(ClosingInAnyCase):
                 queue_manager=settings.queue_manager,
                 position=refused.position,
             )
-        # An Open without a further operation ends after 30 s (H16).
-        opening.engine.show_life()
         return opening.engine
 
     def _unanswered(self, timeout_seconds: float) -> WorkerUnavailableError:

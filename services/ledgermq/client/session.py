@@ -345,7 +345,9 @@ class Session(OfSession, ClosingInAnyCase):
         is in seconds, for each outcome; None: the connection's.
 
         Raises:
-            OutcomeUnknownError: no outcome within the time-out.
+            OutcomeUnknownError: no outcome within the time-out; or the session was lost meanwhile,
+                and it is unknown whether all of it was applied before.
+            SessionLostError: the session was lost meanwhile, and not all of it was applied.
             LedgerMQError: puts of the unit of work were refused, and are no part of it; commit the
                 rest, or roll back. The error is that of the put.
         """

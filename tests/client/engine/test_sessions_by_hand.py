@@ -300,6 +300,20 @@ def test_a_flush_waits_for_everything_that_was_sent(route, connection):
         producer.flush(timeout=0.02)
 
 
+@pytest.mark.parametrize("flushing", ["session", "producer"])
+def test_a_flush_tells_that_the_session_was_lost_with_what_was_sent(route, connection, flushing):
+    """Whoever looks at no future would take it for sent."""
+    route.silent.add(Put)
+    session = connection.session()
+    producer = session.producer("queue:q")
+    future = producer.send_async("x")
+    loss = ended(9, session._engine.handle, 0, reason="LOST")
+    threading.Timer(0.1, route.tell, [loss]).start()
+    with pytest.raises(ledgermq.SessionLostError, match="Put 2 was not applied"):
+        (session if flushing == "session" else producer).flush(timeout=20)
+    assert isinstance(future.exception(0), ledgermq.SessionLostError)
+
+
 def test_closing_writes_what_gathered_and_what_was_to_be_acknowledged(route, connection):
     """Then Close, which names what was handed over and not settled; once (SES-25)."""
     route.silent.add(Put)

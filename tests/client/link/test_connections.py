@@ -116,6 +116,27 @@ def test_a_session_that_is_open_is_not_being_opened_any_more(route):
         assert connection._router.openings == {}
 
 
+def test_a_session_whose_answer_came_too_late_to_confirm_it_is_opened_anew(route, monkeypatch):
+    """H16: no worker ran for longer than 30 seconds, and its session ends before Alive comes."""
+    monkeypatch.setattr(module, "CERTAINLY_CONFIRMED_SECONDS", -1.0)
+    with route.connect() as connection:
+        answer, ended_at = route._answer, []
+
+        def end_the_first(operation):
+            if type(operation) is Alive and not ended_at:
+                ended_at.append(operation.session)
+                route.tell(ended(9, operation.session, 0, reason="UNCONFIRMED"))
+                return
+            answer(operation)
+
+        route.log.on_write = end_the_first
+        session = connection.session()
+        assert session._engine.lost is None
+        assert session._engine.handle > ended_at[0]
+        assert ended_at[0] not in connection._router.sessions
+        session.close()
+
+
 def test_a_worker_that_does_not_answer_is_told_and_nothing_stays_behind(route):
     """Neither reader nor keeper go on for a connection that was not made."""
     before = set(threading.enumerate())

@@ -380,12 +380,12 @@ class Engine:
         """Nobody answered in time: the operation may have been applied, or may yet be."""
         kind = TransactionInDoubtError if pending.operation is Commit else OutcomeUnknownError
         away = self.transport.away
+        hint = f"Now {away}" if away else f"Is a worker running for {self.queue_manager}?"
         error = kind(
             f"no outcome of {pending.operation.__name__} {pending.number} of session "
             f"{self.queue_manager}@{self.handle} within {waited:.3g} s: it may have been applied, "
-            "or may yet be. Call resolve() on this error to go on waiting for the same operation; "
-            f"do not send again. "
-            + (f"Now {away}." if away else f"Is a worker running for {self.queue_manager}?"),
+            "or may yet be. Call resolve() on this error to go on waiting for the same operation; do "
+            f"not send again. {hint}",
             destination=pending.destination,
         )
         error.resolver = lambda timeout_seconds: self._resolve(pending, timeout_seconds)
@@ -565,15 +565,16 @@ class Engine:
         self.ended = True
         self.lost = error
 
-    def _show_life_locked(self) -> None:
+    def _show_life_locked(self) -> Pending | None:
         """Any operation clears a suspicion (H5); in a crowd, those pending are repeated anyway."""
-        if not self.ended and not self.protocol.crowded:
-            self.write_locked(Alive)
+        if self.ended or self.protocol.crowded:
+            return None
+        return self.write_locked(Alive)
 
-    def show_life(self) -> None:
-        """Confirms the session, and clears a suspicion that there may be."""
+    def show_life(self) -> Pending | None:
+        """Confirms the session, and clears a suspicion that there may be, by what is returned."""
         with self.lock:
-            self._show_life_locked()
+            return self._show_life_locked()
 
     def repeat_overdue(self, now: float, patience_seconds: float) -> bool:
         """Writes everything pending again if the oldest waits too long; whether it did."""

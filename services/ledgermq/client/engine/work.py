@@ -212,9 +212,12 @@ class Work:
         self.engine.check_usable_locked()
         self.sends.write_locked()
         yield from self.commits.unit.write_all()
-        for pending in list(self.engine.protocol.pending.values()):
+        unanswered = list(self.engine.protocol.pending.values())
+        for pending in unanswered:
             yield from self.engine.settled(pending, timeout)
         failure = self.commits.unit.take_failure_locked()
+        if failure is None and self.engine.lost is not None:
+            failure = next((one.error for one in unanswered if one.error), None)
         if failure is not None:
             raise failure
 

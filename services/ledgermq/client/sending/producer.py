@@ -237,7 +237,7 @@ class Producer(Closing):
 
         Raises:
             OutcomeUnknownError: no outcome within the time-out.
-            LedgerMQError: puts of the unit of work were refused; see `Session.flush`.
+            SessionLostError, LedgerMQError: see `Session.flush`.
         """
         self._engine.run(self._putter.flush(timeout))
 

@@ -279,6 +279,9 @@ class Putter:
                     "futures go on waiting",
                     destination=self.destination,
                 )
+        failure = next((one.error for one in unfinished if one.error), None)
+        if failure is not None and self.engine.lost is not None:
+            raise failure
 
     # -- groups and segments -----------------------------------------------------------------------
 
