@@ -379,13 +379,12 @@ class Engine:
     def unknown(self, pending: Pending, waited: float) -> OutcomeUnknownError:
         """Nobody answered in time: the operation may have been applied, or may yet be."""
         kind = TransactionInDoubtError if pending.operation is Commit else OutcomeUnknownError
-        away = self.transport.away
-        hint = f"Now {away}" if away else f"Is a worker running for {self.queue_manager}?"
+        hint = self.transport.away or f"is a worker running for {self.queue_manager}?"
         error = kind(
             f"no outcome of {pending.operation.__name__} {pending.number} of session "
             f"{self.queue_manager}@{self.handle} within {waited:.3g} s: it may have been applied, "
-            "or may yet be. Call resolve() on this error to go on waiting for the same operation; do "
-            f"not send again. {hint}",
+            "or may yet be. Call resolve() on this error to go on waiting for the same operation; "
+            f"do not send again; {hint}",
             destination=pending.destination,
         )
         error.resolver = lambda timeout_seconds: self._resolve(pending, timeout_seconds)
@@ -567,9 +566,7 @@ class Engine:
 
     def _show_life_locked(self) -> Pending | None:
         """Any operation clears a suspicion (H5); in a crowd, those pending are repeated anyway."""
-        if self.ended or self.protocol.crowded:
-            return None
-        return self.write_locked(Alive)
+        return None if self.ended or self.protocol.crowded else self.write_locked(Alive)
 
     def show_life(self) -> Pending | None:
         """Confirms the session, and clears a suspicion that there may be, by what is returned."""
