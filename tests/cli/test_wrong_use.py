@@ -296,6 +296,7 @@ KEPT = {"cleanup.policy": "delete", "retention.ms": "-1"}
         (1, 1, {**KEPT, "flush.messages": "1"}, "ok", "flushed"),
         (3, 3, {**KEPT, "min.insync.replicas": "2"}, "ok", "replicated"),
         (3, 2, {**KEPT, "min.insync.replicas": "2"}, "warning", "2 in sync"),
+        (3, 1, {**KEPT, "min.insync.replicas": "2"}, "failed", "1 in sync now, so it takes none"),
         (1, 1, KEPT, "failed", "neither"),
         (3, 3, {**KEPT, "min.insync.replicas": "1"}, "failed", "neither"),
         (1, 1, {"flush.messages": "1", "cleanup.policy": "compact"}, "failed", "for ever"),

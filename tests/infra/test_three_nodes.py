@@ -217,3 +217,35 @@ def test_a_cluster_of_three_loses_nothing_when_a_node_is_killed(cluster):
     wait_for(lambda: cluster.doctor("durability").startswith("ok\t"), "the node catches up")
     audit = said("audit", "--bootstrap", cluster.bootstrap)
     assert audit.returncode == OK, audit.stdout + audit.stderr
+
+
+@pytest.mark.kafka
+@pytest.mark.long
+def test_a_cluster_that_lost_its_majority_goes_on_when_it_is_back(cluster):
+    """Clients wait, commands and doctor say what is down, and the worker goes on by itself."""
+    for node in cluster.nodes.values():
+        node.start()
+    wait_for(lambda: cluster.brokers() == 3, "three nodes")
+    worker = cluster.start_worker("only")
+    where = ("--bootstrap", cluster.bootstrap)
+    wait_for(lambda: said("check", "cluster", *where).returncode == OK, "a worker answers")
+    assert cluster.doctor("broker").startswith("ok\t")
+    with ledgermq.connect(f"kafka://{cluster.bootstrap}/QM1", timeout=PATIENCE_SECONDS) as client:
+        producer = client.session().producer("queue:q")
+        producer.send("before")
+        left = cluster.leader()
+        for number in set(NODES) - {left}:
+            cluster.nodes[number].kill()
+        sending = threading.Thread(target=producer.send, args=("while they are down",))
+        sending.start()
+        for command in (("queue", "list"), ("check", "cluster"), ("chain", "show")):
+            told = said(*command, *where, "--timeout", "5")
+            assert told.returncode == UNREACHABLE, told.stdout + told.stderr
+            assert told.stderr.startswith("error: "), told.stderr
+        assert "no connection to 127.0.0.1:" in cluster.doctor("broker")
+        for number in set(NODES) - {left}:
+            cluster.nodes[number].start()
+        sending.join(timeout=PATIENCE_SECONDS)
+        assert not sending.is_alive()
+        assert client.admin.queue_status("q").message_count == 2
+    assert worker.poll() is None

@@ -231,9 +231,9 @@ def test_a_relay_whose_queue_gives_out_nothing_says_so_once_and_goes_on_later(wa
         assert said.wait(60)
         connection.admin.resume_queue(closed)
         thread.join()
+    resumed = f"`ledgermq queue resume {closed}`"
     assert told == [
-        f"waits: gets of queue {closed} are disabled, so nothing comes from it until "
-        f"`ledgermq queue resume {closed}`"
+        f"waits: gets of queue {closed} are disabled, so nothing comes from it until {resumed}"
     ]
     assert [one.body for one in ways.messages(queue, "QM2")] == ["held"]
 

@@ -194,7 +194,8 @@ def _is_explained(error: Exception) -> bool:
     """Whether an error's text is written for people; any other is a fault of ours."""
     if isinstance(error, (LedgerMQError, OSError)):
         return True
-    return type(error).__name__ in ("TopicError", "RegistryError")
+    known = ("TopicError", "RegistryError")
+    return any(kind.__name__ in known for kind in type(error).__mro__)
 
 
 def _of_the_system(error: OSError) -> str:

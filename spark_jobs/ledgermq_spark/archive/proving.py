@@ -115,6 +115,8 @@ def _prove(path: str, before: str | None) -> tuple[Any, ...]:
         problem = str(error)
     except (pa.ArrowException, KeyError) as error:
         problem = f"its files have other columns than they should: {error}"
+    except OSError as error:
+        problem = f"its files cannot be read: {error}"
     took = round((time.monotonic() - started) * 1000)
     return (stretch.first, stretch.last, again.records, again.rows, took, problem)
 

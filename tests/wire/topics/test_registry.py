@@ -9,9 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from confluent_kafka import Producer
 
+import ledgermq
+from ledgermq.errors import BrokerUnavailableError
 from ledgermq.protocol.operations import Tick
 from ledgermq.wire.framing.codec import encode_operation, encode_record
 from ledgermq.wire.topics.log_topics import Topics, ensure_topics
+from ledgermq.wire.topics.reading import LogUnreadableError, PartitionReader
 from ledgermq.wire.topics.registry import (
     Claim,
     RegistryError,
@@ -140,3 +143,16 @@ def test_unreachable_broker_is_named():
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(RegistryError, match=f"the registry at {address} cannot be read"):
             list_queue_managers(address, timeout_seconds=1.0)
+
+
+def test_a_registry_that_does_not_answer_is_no_log_of_another_layout(broker, topics, monkeypatch):
+    """Whoever waits for brokers, as services, relays and bridges do, waits for this, too."""
+
+    def silent(*_, **__):
+        raise LogUnreadableError("did not answer")
+
+    monkeypatch.setattr(PartitionReader, "records", silent)
+    address = f"kafka://{broker.bootstrap}/QM1"
+    with pytest.raises(BrokerUnavailableError, match="did not answer: try again") as caught:
+        ledgermq.connect(address, topic_prefix=topics.prefix)
+    assert caught.value.retryable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ledgermq.wire.topics.log_topics import Topics
 
 # A TimeAgreed counts if its writer's clock is within 10 s of the append time (PROTOCOL.md §6).
+CONNECT_SECONDS: Final = 2.0
 SKEW_SECONDS_MAX: Final = 10.0
 SKEW_SECONDS_NOTABLE: Final = 1.0
 LAG_NOTABLE: Final = 10_000
@@ -78,7 +80,7 @@ def _looked(look: Callable[[Target], Result], target: Target) -> Result:
     except (LedgerMQError, RuntimeError) as error:
         return BAD, str(error)
     except TimeoutError:
-        return BAD, "no answer in time"
+        return BAD, "Kafka gives no answer in time, as where most of its nodes are down"
 
 
 def _java(_target: Target) -> Result:
@@ -92,7 +94,23 @@ def _broker(target: Target) -> Result:
     target.check_broker()
     metadata = target.kafka_admin().list_topics(timeout=min(target.timeout_seconds, 10.0))
     brokers = count_of(len(metadata.brokers), "broker")
-    return GOOD, f"{brokers} of cluster {metadata.cluster_id} at {target.bootstrap}"
+    found = f"{brokers} of cluster {metadata.cluster_id} at {target.bootstrap}"
+    away = [f"{one.host}:{one.port}" for one in metadata.brokers.values() if _is_away(one)]
+    if not away:
+        return GOOD, found
+    # A cluster most of whose nodes are down goes on telling all of them.
+    return WARNING, (
+        f"{found}; no connection to {', '.join(away)}: start what is down there; if all run, they "
+        "advertise addresses that cannot be reached from here (advertised.listeners)"
+    )
+
+
+def _is_away(broker: Any) -> bool:
+    try:
+        socket.create_connection((broker.host, broker.port), CONNECT_SECONDS).close()
+    except OSError:
+        return True
+    return False
 
 
 def _topics(target: Target) -> Result:
@@ -188,6 +206,9 @@ def durability(replicas: int, in_sync: int, settings: dict[str, str]) -> tuple[s
         return BAD, "the ledger is not kept for ever: set cleanup.policy=delete, retention.ms=-1"
     if replicas >= 3 and needed >= 2:
         found = f"replicated: {replicas} copies, a confirmed operation is on at least {needed}"
+        if in_sync < needed:
+            found += f"; {in_sync} in sync now, so it takes none: start the nodes that are down"
+            return BAD, found
         return (
             (GOOD, found) if in_sync >= replicas else (WARNING, f"{found}; {in_sync} in sync now")
         )

@@ -13,10 +13,20 @@ from ledgermq.client.link.broker_news import BrokerNews
 from ledgermq.client.link.lane import LaneReader
 from ledgermq.client.link.transport import KAFKA_SECONDS_MAX, LogReceipt, Transport
 from ledgermq.client.settings import ConnectionSettings
-from ledgermq.errors import LedgerMQError, LogError, QueueManagerNotFoundError
+from ledgermq.errors import (
+    BrokerUnavailableError,
+    LedgerMQError,
+    LogError,
+    QueueManagerNotFoundError,
+)
 from ledgermq.wire.framing.headers import Headers
 from ledgermq.wire.framing.schema_registry import framing_of
-from ledgermq.wire.topics.registry import Claim, RegistryError, list_queue_managers
+from ledgermq.wire.topics.registry import (
+    Claim,
+    RegistryError,
+    RegistryUnreadableError,
+    list_queue_managers,
+)
 
 
 class LaneIn(Protocol):
@@ -99,6 +109,8 @@ def find_claim(settings: ConnectionSettings, timeout_seconds: float) -> Claim:
             timeout_seconds=timeout_seconds,
             kafka=settings.kafka,
         )
+    except RegistryUnreadableError as error:
+        raise BrokerUnavailableError(f"{error}: try again when Kafka answers") from error
     except RegistryError as error:
         raise LogError(str(error)) from error
     for claim in claims:

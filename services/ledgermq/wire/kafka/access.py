@@ -28,6 +28,7 @@ COMING_UP: Final = (
     KafkaError._UNKNOWN_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.OFFSET_NOT_AVAILABLE,
 )
 PASSING: Final = (*COMING_UP, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
 NOT_LET_IN: Final = (

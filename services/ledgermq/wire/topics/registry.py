@@ -24,6 +24,10 @@ class RegistryError(RuntimeError):
     """The registry cannot be read or a claim cannot be made; the text says why."""
 
 
+class RegistryUnreadableError(RegistryError):
+    """Kafka does not answer what was asked for, perhaps as most of its nodes are down."""
+
+
 class Claim(NamedTuple):
     queue_manager: str
     partition: int
@@ -46,7 +50,9 @@ def list_queue_managers(
         with partition_reader(bootstrap, timeout_seconds, kafka=kafka) as reader:
             return _read(reader, topics)
     except LogUnreadableError as error:
-        raise RegistryError(f"the registry at {bootstrap} cannot be read: {error}") from error
+        raise RegistryUnreadableError(
+            f"the registry at {bootstrap} cannot be read: {error}"
+        ) from error
 
 
 def _read(reader: PartitionReader, topics: Topics) -> list[Claim]:
