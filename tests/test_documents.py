@@ -26,6 +26,7 @@ ROOTS = (ROOT / "services" / "ledgermq", ROOT / "spark_jobs", ROOT)
 # `core/apply.py:apply`, `core/apply.py`, `core/order/`.
 NAMED = re.compile(r"`((?:[\w-]+/)+[\w-]*(?:\.py)?)(?::(\w+))?`")
 FOR_USERS = ["README.md", "CONTRIBUTING.md", "docs/operations.md", "docs/errors.md"]
+FOR_USERS += ["docs/queues.md", "docs/history.md"]
 FOR_USERS += ["docs/jms.md", "docs/ibm-mq.md", "docs/spark.md", "docs/deployment.md"]
 FOR_USERS += ["docs/monitoring.md", "docs/security.md", "docs/registry.md", "docs/services.md"]
 FOR_USERS += ["schemas/PROTOCOL.md", "docs/fairness.md"]
@@ -203,14 +204,15 @@ def test_every_reason_code_is_listed_with_its_exception():
 
 
 def test_settings_of_the_worker_that_documents_name_exist():
-    """A worker's LEDGERMQ_ variables in docs/operations.md are settings with that default."""
+    """LEDGERMQ_ variables of the pages for operators are settings, or what other parts know."""
     from ledgermq.processor.worker.settings import WorkerSettings
 
     known = {f"LEDGERMQ_{field.name.upper()}" for field in fields(WorkerSettings)}
     known |= {"LEDGERMQ_QUEUE_MANAGER", "LEDGERMQ_CACHE_DIR", "LEDGERMQ_IVY_SETTINGS"}
     known |= {"LEDGERMQ_JOURNAL_DIRECTORY", "LEDGERMQ_KAFKA", "LEDGERMQ_KAFKA_CONFIG"}
-    known |= {CORES_VARIABLE, MEMORY_VARIABLE}
-    shown = set(re.findall(r"LEDGERMQ_[A-Z_]+[A-Z]", text_of("docs/operations.md")))
+    known |= {CORES_VARIABLE, MEMORY_VARIABLE, "LEDGERMQ_KAFKA_SOCKET_TIMEOUT_MS"}
+    pages = "".join(text_of(f"docs/{name}.md") for name in ("operations", "queues", "history"))
+    shown = set(re.findall(r"LEDGERMQ_[A-Z_]+[A-Z]", pages))
     assert shown
     assert shown - known == set()
 
