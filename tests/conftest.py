@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -103,6 +104,19 @@ def place(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Place]:
     found = new_place(broker.bootstrap, tmp_path)
     yield found
     found.close()
+
+
+@pytest.fixture
+def live_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Lets this process live in another time zone until the test ends."""
+    with monkeypatch.context() as there:
+
+        def live(zone: str) -> None:
+            there.setenv("TZ", zone)
+            time.tzset()
+
+        yield live
+    time.tzset()
 
 
 @pytest.fixture(scope="session")

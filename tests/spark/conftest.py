@@ -1,6 +1,5 @@
 """One Spark session for all tests of the Spark jobs, and one judgement of many logs."""
 
-import time
 from collections import defaultdict
 
 import pytest
@@ -29,16 +28,6 @@ def spark(tmp_path_factory):
     session.conf.set("spark.sql.constraintPropagation.enabled", "false")
     yield session
     session.stop()
-
-
-@pytest.fixture
-def far_from_utc(monkeypatch):
-    """This process lives in New York."""
-    with monkeypatch.context() as there:
-        there.setenv("TZ", "America/New_York")
-        time.tzset()
-        yield
-    time.tzset()
 
 
 @pytest.fixture

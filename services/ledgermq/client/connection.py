@@ -25,6 +25,7 @@ from ledgermq.client.closing import ClosingInAnyCase, close_aside, is_interrupte
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.work import Services, Work
+from ledgermq.client.link.broker_news import BRING_BACK
 from ledgermq.client.link.heartbeats import Heartbeats
 from ledgermq.client.link.questions import Questions
 from ledgermq.client.link.route import Route, kafka_route
@@ -340,7 +341,7 @@ class Connection(ClosingInAnyCase):
         if away:
             return WorkerUnavailableError(
                 f"no worker of {settings.queue_manager} answered within {timeout_seconds:.3g} s, "
-                f"and {away}: start it again, or look at the network in between"
+                f"and {away}: {BRING_BACK}"
             )
         return WorkerUnavailableError(
             f"the log at {settings.bootstrap} is there, but no worker of "

@@ -74,17 +74,10 @@ def test_seq_19_times_are_blank_on_a_queue_that_never_held_a_message():
     assert lines[1:3] == ["First enqueue time: ", "Last enqueue time: "]
 
 
-def test_times_are_utc_whatever_the_time_zone(monkeypatch):
+def test_times_are_utc_whatever_the_time_zone(live_in):
     """SEQ-19: the screen shows UTC also where the machine lives in another zone."""
-    import time
-
-    monkeypatch.setenv("TZ", "Asia/Kolkata")
-    time.tzset()
-    try:
-        assert caps_time(NINE_PAST) == "03212005:08:33:09"
-    finally:
-        monkeypatch.undo()
-        time.tzset()
+    live_in("Asia/Kolkata")
+    assert caps_time(NINE_PAST) == "03212005:08:33:09"
 
 
 def test_programs_get_the_same_nine_values():

@@ -5,7 +5,7 @@ import time
 import pytest
 
 import ledgermq
-from support.brokers.far_broker import FarBroker
+from support.brokers.far_broker import broker_behind_a_network
 from support.brokers.worker_process import new_place
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 @pytest.fixture(scope="module")
 def far_broker(tmp_path_factory):
     """A broker behind a network."""
-    with FarBroker(tmp_path_factory.mktemp("far")) as broker:
+    with broker_behind_a_network(tmp_path_factory.mktemp("far")) as broker:
         yield broker
 
 

@@ -134,8 +134,9 @@ def test_the_journal_has_what_came_in_while_it_was_on_and_nothing_else(journal):
         assert one["expires_at"].timestamp() * 20 % 1 == 0
 
 
-def test_times_of_the_journal_are_utc_whatever_the_time_zone(journal, far_from_utc):
+def test_times_of_the_journal_are_utc_whatever_the_time_zone(journal, live_in):
     """Spark hands times over in the zone of the machine, and no word of it."""
+    live_in("America/New_York")
     micros = journal.rows.selectExpr("position", "unix_micros(enqueued_at)").collect()
     expected = dict(map(tuple, micros))
     found = {one.position: one.enqueued_at for one in journal.messages()}

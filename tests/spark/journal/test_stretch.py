@@ -136,8 +136,9 @@ def test_a_stretch_is_narrowed_to_where_messages_were_put(log):
     assert (told(empty), empty.gone()) == (([], []), (0, []))
 
 
-def test_times_of_a_stretch_are_utc_whatever_the_time_zone(log, far_from_utc):
+def test_times_of_a_stretch_are_utc_whatever_the_time_zone(log, live_in):
     """Selectors of a replay see them, and what is to be put at the pace of the originals."""
+    live_in("America/New_York")
     stretch = log.stretch()
     micros = stretch.rows.selectExpr("position", "unix_micros(enqueued_at)").collect()
     expected = dict(map(tuple, micros))

@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 
 import pytest
 
@@ -126,20 +125,15 @@ def test_columns_of_one_name_are_all_told(nothing):
         check_query(text, nothing, apart=True)
 
 
-def test_values_are_what_json_can_have(nothing, monkeypatch):
+def test_values_are_what_json_can_have(nothing, live_in):
     """Also where this machine is far from UTC."""
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
-    time.tzset()
-    try:
-        text = """
-            SELECT TIMESTAMP '2026-01-01 00:00:00Z', TIMESTAMP_NTZ '2026-01-01 00:00:00',
-                DATE '2026-01-01', array(1, 2), map('a', 1), struct(1 AS x, 2 AS y), X'00ff', NULL,
-                1.5BD, double('NaN'), array(double('Infinity'), -double('Infinity')), TRUE
-        """
-        answer = answer_query(text, nothing, 1)
-    finally:
-        monkeypatch.undo()
-        time.tzset()
+    live_in("Asia/Tokyo")
+    text = """
+        SELECT TIMESTAMP '2026-01-01 00:00:00Z', TIMESTAMP_NTZ '2026-01-01 00:00:00',
+            DATE '2026-01-01', array(1, 2), map('a', 1), struct(1 AS x, 2 AS y), X'00ff', NULL,
+            1.5BD, double('NaN'), array(double('Infinity'), -double('Infinity')), TRUE
+    """
+    answer = answer_query(text, nothing, 1)
     times = ["2026-01-01T00:00:00+00:00", "2026-01-01T00:00:00", "2026-01-01"]
     nested = [[1, 2], {"a": 1}, {"x": 1, "y": 2}]
     rest = ["00ff", None, "1.5", "NaN", ["Infinity", "-Infinity"], True]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Coroutine, Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from ledgermq.embedded import EmbeddedBroker
@@ -88,48 +88,33 @@ class Network:
             writer.close()
 
 
-class FarBroker:
-    """An embedded broker; whoever is given `far` comes by the network, `near` goes past it."""
+class FarBroker(NamedTuple):
+    """Addresses of an embedded broker: `far` is behind the network, `near` goes past it."""
 
-    def __init__(self, directory: Path) -> None:
-        self._behind, self._before = choose_port(), choose_port()
-        self._broker = EmbeddedBroker(directory, brief=True)
+    near: str
+    far: str
+    network: Network
 
-    def __enter__(self) -> Self:
-        with patch.object(embedded, "server_properties", self._properties):
-            self._broker.start()
-        self.network = Network(self._before, self._behind)
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._broker.stop()
-        self.network.close()
+@contextmanager
+def broker_behind_a_network(directory: Path) -> Iterator[FarBroker]:
+    """Runs one for as long as it is used."""
+    behind, before = choose_port(), choose_port()
+    broker = EmbeddedBroker(directory, brief=True)
+    with patch.object(embedded, "server_properties", partial(_properties, behind, before)):
+        broker.start()
+    with broker, closing(Network(before, behind)) as network:
+        yield FarBroker(broker.bootstrap, f"{HOST}:{before}", network)
 
-    @property
-    def near(self) -> str:
-        """Its own address."""
-        return self._broker.bootstrap
 
-    @property
-    def far(self) -> str:
-        """The address before the network."""
-        return f"{HOST}:{self._before}"
-
-    def _properties(self, **given: Any) -> str:
-        text = server_properties(**given)
-        more: tuple[tuple[str, Callable[[str], str]], ...] = (
-            ("listeners=", lambda old: f"FAR://{HOST}:{self._behind},{old}"),
-            ("advertised.listeners=", lambda old: f"FAR://{HOST}:{self._before},{old}"),
-            ("listener.security.protocol.map=", lambda old: f"FAR:PLAINTEXT,{old}"),
-        )
-        lines = text.splitlines()
-        for number, line in enumerate(lines):
-            for name, changed in more:
-                if line.startswith(name):
-                    lines[number] = name + changed(line.removeprefix(name))
-        return "\n".join([*lines, "inter.broker.listener.name=PLAINTEXT", ""])
+def _properties(behind: int, before: int, **given: Any) -> str:
+    more = {
+        "listeners": f"FAR://{HOST}:{behind}",
+        "advertised.listeners": f"FAR://{HOST}:{before}",
+        "listener.security.protocol.map": "FAR:PLAINTEXT",
+    }
+    lines = []
+    for line in server_properties(**given).splitlines():
+        name, _, value = line.partition("=")
+        lines.append(f"{name}={more[name]},{value}" if name in more else line)
+    return "\n".join([*lines, "inter.broker.listener.name=PLAINTEXT", ""])

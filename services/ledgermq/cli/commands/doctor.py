@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from ledgermq.processor.checkpoints.restoring import FoundCheckpoint
     from ledgermq.wire.topics.log_topics import Topics
 
-# A TimeAgreed counts if its writer's clock is within 10 s of the append time (PROTOCOL.md §6).
 CONNECT_SECONDS: Final = 2.0
+# A TimeAgreed counts if its writer's clock is within 10 s of the append time (PROTOCOL.md §6).
 SKEW_SECONDS_MAX: Final = 10.0
 SKEW_SECONDS_NOTABLE: Final = 1.0
 LAG_NOTABLE: Final = 10_000

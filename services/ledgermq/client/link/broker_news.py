@@ -23,6 +23,8 @@ KAFKA_LOGGER = logging.getLogger("ledgermq.client.kafka")
 KAFKA_LOGGER.addHandler(logging.NullHandler())
 PAUSE_FIRST_SECONDS: Final = 1.0
 PAUSE_MAX_SECONDS: Final = 300.0
+# What to do about a broker that is away.
+BRING_BACK: Final = "start it again, or look at the network in between"
 # Lines of librdkafka about connections to brokers.
 FACILITIES: Final = ("FAIL", "ERROR")
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from ledgermq.client.link.broker_news import BRING_BACK
 from ledgermq.client.reasons import error_of_reason
 from ledgermq.client.sansio.sizes import VALUE_BYTES_MAX, not_encodable, too_large
 from ledgermq.errors import ConnectionClosedError, IllegalStateError, WorkerUnavailableError
@@ -17,6 +18,7 @@ from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.codec import encode_record, join_delivered, outcome_from_union
 
+NO_WORKER: Final = "is one running? Start it with `ledgermq worker`"
 ASK: Final = "ledgermq.question.Ask"
 ASK_AGAIN_SECONDS: Final = 1.0
 
@@ -192,11 +194,10 @@ class Questions:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     away = self._away()
-                    hint = f"{away}: start it again, or look at the network in between"
+                    hint = f"{away}: {BRING_BACK}" if away else NO_WORKER
                     raise WorkerUnavailableError(
                         f"no worker of {self._queue_manager} answered a question ({kind}) within "
-                        f"{timeout_seconds:.3g} s; "
-                        f"{hint if away else 'is one running? Start it with `ledgermq worker`'}"
+                        f"{timeout_seconds:.3g} s; {hint}"
                     )
                 self._write(value)
                 if self._broken is not None:

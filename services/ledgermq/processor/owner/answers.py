@@ -63,10 +63,13 @@ class Answerer:
         """Takes a question; it is answered when its position is reached or its patience ends."""
         patience = min(max(ask["wait_ms"], 0) / 1000, PATIENCE_SECONDS_MAX)
         question = Question(ask, ask["not_before"], time.monotonic() + patience, size_bytes)
-        self._waiting.append(question)
-        self._waiting_bytes += size_bytes
+        self._keep(question)
         if len(self._waiting) > WAITING_MAX or self._waiting_bytes > WAITING_BYTES_MAX:
             self._drop_half()
+
+    def _keep(self, question: Question) -> None:
+        self._waiting.append(question)
+        self._waiting_bytes += question.size_bytes
 
     def _drop_half(self) -> None:
         """Drops the older half: whoever asks so much does not read the answers, or asks again."""
@@ -97,8 +100,7 @@ class Answerer:
         for question in waiting:
             if question.not_before > state.position:
                 if now < question.patience_ends:
-                    self._waiting.append(question)
-                    self._waiting_bytes += question.size_bytes
+                    self._keep(question)
                     continue
                 detail = (
                     f"position {question.not_before} was not reached in time: "
