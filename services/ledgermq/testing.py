@@ -15,6 +15,7 @@ what is held while `advance` moves it by a second or more counts as handed over 
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import weakref
 from collections import deque
@@ -289,6 +290,8 @@ class _Log:
         self.failures: deque[str] = deque()
         self.refused = None
         self.away = ""
+        # Nobody takes its client for dead.
+        self.heard_at = math.inf
 
     def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None:
         position = self._broker._write(self._identity, value, headers)

@@ -488,7 +488,8 @@ def connect(
             it says otherwise.
         suspect_timeout_seconds: After how much silence (15 s; 1 to 45) the queue manager suspects
             this connection, and how long its sessions then have to show themselves before they end
-            and what they hold goes to others.
+            and what they hold goes to others. After that much silence they ask before they hand
+            over what was fetched ahead.
         send_timeout_seconds: How long (10 s) a send may wait for room where a quota is used up,
             before it fails with QuotaExceededError (INF-03, INF-20); at most up to a second before
             the call's own time-out. 0: it fails at once.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -47,6 +48,7 @@ class NotingLog:
         asks: The questions, in order.
         beats: How many heartbeats.
         now: What its clock shows, in seconds.
+        heard_at: When, by that, the last heartbeat was written that is on the log.
         served: How often reports were served.
         on_write: Called after each operation, in the thread of the writer.
         on_ask: Called after each question, likewise.
@@ -62,6 +64,7 @@ class NotingLog:
         self.asks: list[dict[str, Any]] = []
         self.beats = 0
         self.now = 0.0
+        self.heard_at = math.inf
         self.served = 0
         self.on_write: Callable[[Any], None] = lambda _: None
         self.on_ask: Callable[[dict[str, Any]], None] = lambda _: None

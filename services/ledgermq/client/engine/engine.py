@@ -70,6 +70,7 @@ class Engine:
         on_news: Called with the lock held when there is news, for whoever waits without a thread.
         each_round: Called by the heartbeats to write what waits; whether more has come since.
         report_handed_over: Called by the heartbeats, with a clock in seconds.
+        heard: Called by the heartbeats: when the last one was written that is on the log.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class Engine:
         self.on_news: Callable[[], None] = lambda: None
         self.each_round: Callable[[], bool] = lambda: False
         self.report_handed_over: Callable[[float], None] = lambda _: None
+        self.heard: Callable[[float], None] = lambda _: None
 
     # -- who may use it ----------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from ledgermq.client.engine.engine import Engine
+from ledgermq.client.engine.lease import Lease
 from ledgermq.client.engine.settling import Settling
 from ledgermq.client.engine.steps import Steps
 from ledgermq.client.engine.unseen import Unseen
@@ -67,8 +68,9 @@ class Source(Protocol):
 
 
 class Listening:
-    def __init__(self, engine: Engine, settling: Settling, unseen: Unseen) -> None:
+    def __init__(self, engine: Engine, settling: Settling, unseen: Unseen, lease: Lease) -> None:
         self._engine = engine
+        self._lease = lease
         self._unseen = unseen
         self._settling = settling
         self._listeners: dict[Source, Listener] = {}
@@ -208,9 +210,12 @@ class Listening:
             ready = [one for one in self._listeners if one.buffer.count]
             if ready:
                 first = min(ready, key=lambda one: one.buffer.next_delivery)
-                if not first.buffer.in_doubt:
+                if not self._lease.holds_locked():
+                    engine.wait_locked(None)
+                elif not first.buffer.in_doubt:
                     return first
-                engine.run_locked(self._unseen.report_doubt(first.buffer))
+                else:
+                    engine.run_locked(self._unseen.report_doubt(first.buffer))
                 continue
             engine.wait_locked(self._settling.gather_locked(None))
         return None

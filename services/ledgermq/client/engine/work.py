@@ -19,6 +19,7 @@ from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.engine.commits import Commits
 from ledgermq.client.engine.engine import Engine
+from ledgermq.client.engine.lease import Lease
 from ledgermq.client.engine.listening import Listening
 from ledgermq.client.engine.outgoing import AsynchronousSends
 from ledgermq.client.engine.settling import Settling
@@ -72,6 +73,7 @@ class Work:
         sends: What it sends asynchronously; what it has not sent yet is in there or in the unit.
         settling: What it has handed over.
         unseen: What its consumers have not handed over.
+        lease: How long it may hand over without asking.
         forgotten: What closes consumers that nobody can receive from any more. They wait here, as
             Python may drop them at any moment, also while the lock is held.
     """
@@ -84,12 +86,14 @@ class Work:
         self.maker = MessageMaker()
         self.settling = Settling(engine, services.in_flight, services.soon)
         self.unseen = Unseen(engine)
-        self.listening = Listening(engine, self.settling, self.unseen)
+        self.lease = Lease(engine)
+        self.listening = Listening(engine, self.settling, self.unseen, self.lease)
         self.sends = AsynchronousSends(engine)
         self.commits = Commits(engine, self.settling)
         self.forgotten: deque[Callable[[], None]] = deque()
         engine.each_round = self._write_what_waits
         engine.report_handed_over = self.settling.report_handed_over
+        engine.heard = self.lease.renew
 
     def _write_what_waits(self) -> bool:
         """Called by the heartbeats; whether more has come to acknowledge since the last time."""

@@ -75,7 +75,7 @@ class Heartbeats:
                 LOGGER.info("the heartbeats of a connection skip a round: %s", error)
             except Exception:
                 LOGGER.exception("the heartbeats of a connection go on after an error")
-            pause = ROUND_SECONDS
+            pause = min(ROUND_SECONDS, self._heartbeat_seconds)
 
     def _round(self, now: float) -> None:
         self._transport.serve()
@@ -86,6 +86,8 @@ class Heartbeats:
             self._transport.beat()
         self._soon = False
         engines = self._router.engines()
+        for engine in engines:
+            engine.heard(self._transport.heard_at)
         more = [engine.each_round() for engine in engines]
         if any(more):
             self.soon()

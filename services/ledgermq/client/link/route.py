@@ -48,6 +48,8 @@ class LogOut(Protocol):
     """What a connection needs to write; may be used from any thread."""
 
     failures: deque[str]
+    # By its clock, when the last heartbeat was written that is on the log.
+    heard_at: float
 
     @property
     def refused(self) -> LedgerMQError | None:

@@ -7,10 +7,12 @@ append to a deque; nothing in them takes a lock of the session's.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -91,6 +93,7 @@ class Transport:
         self._heartbeat = encode_record(HEARTBEAT, {"connection": settings.identity})
         self._closed = False
         self.failures: deque[str] = deque()
+        self.heard_at = -math.inf
         self._producer = Producer(
             kafka_common(settings, self._news)
             | {
@@ -132,6 +135,11 @@ class Transport:
         else:
             self._news.note_refusal(error, self._questions, "Write")
 
+    def _note_heard(self, at: float, error: KafkaError | None, record: Any) -> None:
+        self._note(error, record)
+        if error is None:
+            self.heard_at = max(self.heard_at, at)
+
     @property
     def refused(self) -> LedgerMQError | None:
         """Why Kafka takes nothing, or gives nothing, of this connection for good."""
@@ -158,7 +166,8 @@ class Transport:
         self._produce(self._questions, value, self._question_key, [], self._note)
 
     def beat(self) -> None:
-        self._produce(self._questions, self._heartbeat, self._question_key, [], self._note)
+        report = partial(self._note_heard, self.clock())
+        self._produce(self._questions, self._heartbeat, self._question_key, [], report)
 
     def _produce(
         self,

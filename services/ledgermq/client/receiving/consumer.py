@@ -124,7 +124,7 @@ class Consumer(Closing):
             getter.begin_locked(wanted)
             buffer.put_back_gathered()
             ready = buffer.count and buffer.due < buffer.threshold and not buffer.in_doubt
-            ready = ready and buffer.expires_at == NEVER
+            ready = ready and buffer.expires_at == NEVER and self._work.lease.holds_locked()
             if not ready and not self._engine.run_locked(getter.fill(timeout)):
                 return None
             first, last, raw = getter.take_locked()

@@ -353,15 +353,15 @@ class Getter(Generic[M]):
         """Writes what is due, then waits for a message or group; False if there is none to come."""
         buffer = self.buffer
         deadline = None if timeout is None else time.monotonic() + timeout
+        # Whoever does not wait for messages does wait to learn whether those here are still its.
+        sure_by = deadline if timeout != 0 else time.monotonic() + self._engine.timeout_seconds
         heard = -1
         if not (yield from self.work.settling.gone_back(deadline)):
             return False
         while True:
             yield from self.ask()
-            if buffer.in_doubt:
-                yield from self.work.unseen.report_doubt(buffer)
-                if self._is_over():
-                    return False
+            if not (yield from self._may_hand_over(sure_by)):
+                return False
             if self._is_there(group):
                 return True
             if group and self._goes_on():
@@ -384,8 +384,26 @@ class Getter(Generic[M]):
                 if buffer.gathered == gathered or self._is_over():
                     return False
                 # The group was there as a whole, so its rest is not waited for.
-            self._engine.check_usable_locked()
-            self._engine.check_unit_of_work_locked()
+            self._check_usable_locked()
+
+    def _may_hand_over(self, deadline: float | None) -> Steps[bool]:
+        """Asks whether what is here is still its own, if that is not sure, and tells of a doubt.
+
+        False: there is no answer within the time, or it was closed meanwhile.
+        """
+        buffer = self.buffer
+        while buffer.lowest and not self.work.lease.holds_locked():
+            if not (yield from self._news(deadline)):
+                return False
+            self._check_usable_locked()
+        if not buffer.in_doubt:
+            return True
+        yield from self.work.unseen.report_doubt(buffer)
+        return not self._is_over()
+
+    def _check_usable_locked(self) -> None:
+        self._engine.check_usable_locked()
+        self._engine.check_unit_of_work_locked()
 
     def _unheard(self) -> bool:
         """Whether the session has written what may have brought messages that are on their way."""

@@ -1,0 +1,168 @@
+"""The lease by hand: nothing is handed over while it is not sure that the session is there."""
+
+import threading
+
+import pytest
+
+import ledgermq
+from ledgermq.protocol.operations import Alive
+from support.brokers.hand_made import Desk, accepted, delivered, ended
+
+SUSPECT_SECONDS = 15.0
+
+
+@pytest.fixture
+def connection(route):
+    """A connection whose last heartbeat on the log was written at 0; its clock stands still."""
+    route.log.heard_at = 0.0
+    with route.connected() as opened:
+        yield opened
+
+
+@pytest.fixture
+def session(connection):
+    """A session that is sure of itself until the clock is moved."""
+    return connection.session(ack="CLIENT")
+
+
+@pytest.fixture
+def consumer(route, session):
+    """A consumer with three messages in its buffer."""
+    made = session.consumer("queue:q")
+    route.tell(delivered(0, session.handle, 1, 3))
+    with session._engine.lock:
+        while made._getter.buffer.count < 3:
+            assert session._engine.condition.wait(20)
+    route.log.operations.clear()
+    return made
+
+
+def asked(route):
+    """How often the queue manager was asked whether the session is there."""
+    return len(route.written(Alive))
+
+
+def test_a_heartbeat_that_the_log_took_makes_sure_for_the_suspect_timeout():
+    """The queue manager suspects nobody sooner (H5)."""
+    desk = Desk()
+    desk.log.heard_at = 0.0
+    engine = desk.session(5)
+    lease, log = desk.works[engine].lease, desk.log
+    found = []
+    for log.now, heard_at in ((14.9, 0.0), (15.0, 0.0), (15.0, 14.0)):
+        found.append(lease.holds_locked())
+        engine.heard(heard_at)
+    assert found == [True, False, False]
+    assert desk.log.kinds() == ["Alive"]
+
+
+def test_a_heartbeat_in_time_renews_it():
+    """Also if it was written some time before; an older one does not shorten it."""
+    desk = Desk()
+    desk.log.heard_at = 0.0
+    engine = desk.session(5)
+    desk.log.now = 14.0
+    engine.heard(10.0)
+    engine.heard(5.0)
+    desk.log.now = 24.9
+    assert desk.works[engine].lease.holds_locked()
+    desk.log.now = 25.0
+    assert not desk.works[engine].lease.holds_locked()
+
+
+def test_it_begins_anew_when_the_question_was_written_and_not_when_it_was_answered():
+    """The session may have been suspected right behind it."""
+    desk = Desk()
+    desk.log.heard_at = 0.0
+    engine = desk.session(5)
+    lease, log = desk.works[engine].lease, desk.log
+    log.now = 100.0
+    assert not lease.holds_locked()
+    assert not lease.holds_locked()
+    assert log.kinds() == ["Alive"]
+    log.now = 110.0
+    engine.take(accepted(7, 5, 1))
+    for log.now, holds in ((114.9, True), (115.0, False)):
+        assert lease.holds_locked() is holds
+    assert log.kinds() == ["Alive", "Alive"]
+
+
+def test_in_a_full_session_it_waits_for_room():
+    """What is pending is answered first."""
+    desk = Desk()
+    desk.log.heard_at = 0.0
+    engine = desk.session(5)
+    while not engine.protocol.full:
+        desk.write(engine, Alive)
+    written = len(desk.log.operations)
+    desk.log.now = 100.0
+    assert not desk.works[engine].lease.holds_locked()
+    assert len(desk.log.operations) == written
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
+def test_it_asks_once_before_it_hands_over(route, consumer, many):
+    """What comes behind is sure with it."""
+    route.log.now = SUSPECT_SECONDS
+    got = consumer.receive_many(1, 20) if many else [consumer.receive(20)]
+    got += [consumer.receive(20), consumer.receive(0)]
+    assert [one.delivery for one in got] == [1, 2, 3]
+    assert asked(route) == 1
+
+
+def test_without_an_answer_receive_returns_in_time_and_the_message_stays(route, session, consumer):
+    """Nobody knows whose it is; the next call waits for the same answer."""
+    route.silent.add(Alive)
+    route.log.now = SUSPECT_SECONDS
+    session._engine.timeout_seconds = 0.01
+    assert [consumer.receive(seconds) for seconds in (0.01, 0)] == [None, None]
+    assert consumer.receive_many(3, 0.01) == []
+    assert asked(route) == 1
+    assert not session._work.settling.handed
+    alive = route.written(Alive)[0]
+    route.tell(accepted(50, session.handle, alive.session_sequence))
+    assert consumer.receive(20).delivery == 1
+
+
+def test_a_session_that_is_gone_hands_nothing_over(route, session, consumer):
+    """Whoever waits for the answer hears of it."""
+    route.log.now = SUSPECT_SECONDS
+    route.silent.add(Alive)
+    route.log.on_write = lambda _: route.tell(ended(50, session.handle))
+    with pytest.raises(ledgermq.SessionLostError):
+        consumer.receive(20)
+    assert not session._work.settling.handed
+
+
+def test_a_listener_is_called_once_it_is_sure(route, session, consumer):
+    """With the first message."""
+    route.log.now = SUSPECT_SECONDS
+    found, done = [], threading.Event()
+
+    def listener(message):
+        found.append((message.delivery, asked(route)))
+        if len(found) == 3:
+            done.set()
+
+    consumer.set_message_listener(listener)
+    assert done.wait(20)
+    assert found == [(1, 1), (2, 1), (3, 1)]
+
+
+def test_a_session_with_a_listener_can_be_closed_while_nobody_answers(route, session, consumer):
+    """The listener was not called."""
+    called, asking = [], threading.Event()
+    answer = route.log.on_write
+
+    def write(operation):
+        if isinstance(operation, Alive):
+            asking.set()
+        else:
+            answer(operation)
+
+    route.log.on_write = write
+    route.log.now = SUSPECT_SECONDS
+    consumer.set_message_listener(called.append)
+    assert asking.wait(20)
+    session.close()
+    assert (asked(route), called) == (1, [])

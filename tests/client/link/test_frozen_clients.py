@@ -1,0 +1,78 @@
+"""Clients that were frozen until their sessions ended: what they hold belongs to others by then."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from support.checkout import SERVICES
+
+HOLDER = """
+import sys
+import ledgermq
+
+address, prefix, queue, way = sys.argv[1:]
+connection = ledgermq.connect(address, topic_prefix=prefix, suspect_timeout_seconds=1.0)
+session = connection.session()
+consumer = session.consumer(queue, prefetch=10)
+
+
+def got(seconds):
+    if way == "one":
+        return [one for one in [consumer.receive(seconds)] if one]
+    return consumer.receive_many(1 if seconds else 10, seconds)
+
+
+print(*(one.body for one in got(20)), flush=True)
+sys.stdin.readline()
+try:
+    while bodies := [one.body for one in got(3)]:
+        print(*bodies, flush=True)
+except ledgermq.SessionLostError:
+    print("lost", flush=True)
+"""
+
+
+@pytest.fixture
+def connection(installation):
+    """A connection to the real worker: processes cannot share what is in memory."""
+    with installation.connect() as opened:
+        yield opened
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["one", "many"])
+def test_what_was_fetched_ahead_is_not_handed_over_when_others_have_it(
+    installation, connection, queue, eventually, way
+):
+    """A client that was frozen for longer than its session lives asks first (SES-65)."""
+    command = [sys.executable, "-c", HOLDER, installation.address, installation.topics.prefix]
+    with connection.session() as session:
+        session.producer(queue).send_many([f"m{number}" for number in range(5)])
+        holder = subprocess.Popen(
+            [*command, queue, way],
+            env=os.environ | {"PYTHONPATH": str(SERVICES)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            first = holder.stdout.readline().split()
+            assert first[0] == "m0"
+            handle = connection.admin.sessions()[-1].session
+            holder.send_signal(signal.SIGSTOP)
+            eventually(
+                lambda: handle not in [one.session for one in connection.admin.sessions()], 60
+            )
+            consumer = session.consumer(queue)
+            others = [one.body for one in consumer.until_idle(2)]
+            assert others[-4:] == ["m1", "m2", "m3", "m4"]
+            holder.stdin.write("go on\n")
+            holder.stdin.flush()
+            holder.send_signal(signal.SIGCONT)
+            assert holder.communicate(timeout=60)[0].split() == ["lost"]
+        finally:
+            holder.kill()
+            holder.wait(20)
