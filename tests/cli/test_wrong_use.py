@@ -163,6 +163,21 @@ def test_wrong_use_ends_with_two(plain, command):
     "command",
     [
         ("queue", "list", "--bootstrap"),
+        ("bridge", "--from-topic", "t", "--to", "queue:q", "--kafka"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_wrong_address_is_told_with_its_option(plain, command):
+    """A command may have two addresses."""
+    answer = plain(*command, "h:1/QM2")
+    assert answer.code == exits.USAGE
+    assert f"{command[-1]} 'h:1/QM2' is no HOST:PORT, as localhost:9092 is" in answer.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("queue", "list", "--bootstrap"),
         ("worker", "--bootstrap"),
         ("bridge", "--from-topic", "t", "--to", "queue:q", "--kafka"),
         ("relay", "create", "--from", "queue:q", "--to", "queue:q@QM2", "--to-bootstrap"),

@@ -99,7 +99,7 @@ def bridge(
         raise click.UsageError("give --from-topic and --to, or --from and --to-topic")
     if more["body"] == "avro" and not registry:
         raise click.UsageError("--body avro needs a schema registry: give --registry")
-    address = parse_servers(kafka) if kafka else target.bootstrap
+    address = parse_servers(kafka, "--kafka") if kafka else target.bootstrap
     target.check_broker()
     _check_topic(target, address, from_topic or to_topic or "")
     with stopped_by_signals(output) as stopping:

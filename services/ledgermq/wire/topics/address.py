@@ -44,13 +44,13 @@ def parse_address(address: str) -> tuple[str, str]:
     return ",".join(servers), queue_manager
 
 
-def parse_servers(bootstrap: str) -> str:
-    """Servers of `HOST[:PORT][,...]`, each with a port; else AddressError."""
+def parse_servers(bootstrap: str, option: str = "--bootstrap") -> str:
+    """Servers of `HOST[:PORT][,...]`, each with a port; else AddressError, naming the option."""
     # Of Kafka's clients that of Spark would miss a port; a port that is none becomes another one.
     if "/" in bootstrap and "@" not in bootstrap:
+        hint = "; --queue-manager names the queue manager" if option == "--bootstrap" else ""
         raise AddressError(
-            f"--bootstrap {shown(bootstrap)} is no HOST:PORT, as localhost:9092 is; "
-            "--queue-manager names the queue manager"
+            f"{option} {shown(bootstrap)} is no HOST:PORT, as localhost:9092 is{hint}"
         )
     return parse_address(SCHEME + bootstrap)[0]
 
