@@ -10,6 +10,7 @@ import pytest
 from pyspark import SparkContext
 
 from ledgermq.cli.options.spark import SparkFailedError, quiet_spark, scratch_directory
+from ledgermq.wire.topics.reading import LogDamagedError
 from ledgermq_spark.log import session
 
 
@@ -64,6 +65,18 @@ def test_full_memory_is_told_with_the_setting_that_gives_more(monkeypatch):
     said = r"Spark failed: the 700m of memory .* are full: .*LEDGERMQ_SPARK_MEMORY=6g\. Its log is"
     with pytest.raises(SparkFailedError, match=said), quiet_spark(1):
         raise FullJavaError
+
+
+def test_a_damaged_record_is_told_with_what_to_do(monkeypatch):
+    """Kafka's own client finds it where Spark reads the log."""
+    monkeypatch.setattr(session, "spark_session", lambda **_: Session())
+    failure = type("SparkRuntimeException", (Exception,), {"__module__": "pyspark.errors"})
+    said = "ledgermq.operations-0 holds a record that is damaged: the one at position 154. Where"
+    with pytest.raises(LogDamagedError, match=said), quiet_spark(1):
+        raise failure(
+            "Record batch for partition ledgermq.operations-0 at offset 154 is invalid, cause: "
+            "Record is corrupt (stored crc = 288708285, computed crc = 3800547836)"
+        )
 
 
 class Java:

@@ -58,3 +58,14 @@ def test_a_retention_on_the_checkpoints_is_a_failed_check(broker, tmp_path, plai
     assert answer.code == CHECK_FAILED
     assert found["verdict"] == "failed"
     assert "set compact" in found["found"]
+
+
+def test_what_rests_on_the_worker_is_not_asked_where_none_answers(plain, broker, tmp_path):
+    """Each question would take its whole time-out."""
+    place = new_place(broker.bootstrap, tmp_path)
+    where = ("--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix)
+    answer = plain("doctor", *where, "--timeout", "2")
+    assert answer.code == CHECK_FAILED
+    lines = dict(line.split("\t")[1::-1] for line in answer.out.splitlines()[1:])
+    assert lines["worker"] == "failed"
+    assert [lines[name] for name in ("log time", "queues", "expiry")] == ["skipped"] * 3

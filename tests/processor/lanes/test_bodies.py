@@ -132,8 +132,8 @@ def test_resync_brings_deliveries_in_flight_with_their_bodies(place):
     assert f'"last_position":{last[0]},"last_index":{last[1]}' in answer["document"]
 
 
-def test_a_body_that_is_gone_from_the_log_stops_the_worker_and_names_it(place):
-    """A live message whose Put was cut from the log is never delivered empty."""
+def test_messages_whose_bodies_are_gone_from_the_log_are_delivered_without_them(place):
+    """Their receivers and the worker's log are told; the worker and other messages go on (D6)."""
     from support.brokers import topic_surgery as surgery
 
     first = place.worker("first")
@@ -142,9 +142,13 @@ def test_a_body_that_is_gone_from_the_log_stops_the_worker_and_names_it(place):
     first.kill()
     surgery.delete_records(place, place.topics.operations, 0, 2)
     second = place.worker("second")
-    session = place.client(1).open("CLIENT")
-    session.do(op.OpenConsumer, consumer=1, destination="queue:a")
-    session.write(op.Get, consumer=1, credit=5)
-    session.client.flush()
-    assert second.wait() != 0
-    assert "@1, which a live message needs" in second.log
+    with place.connect() as connection, connection.session() as session:
+        consumer = session.consumer("queue:a")
+        session.producer("queue:a").send("behind them")
+        lost = consumer.receive(20)
+        with pytest.raises(ledgermq.MessageUndecodableError, match="of queue:a is lost"):
+            _ = lost.body
+        found = [len(consumer.receive(20)._raw["content"]) for _ in range(20)]
+    assert found == [0] * 9 + [300] * 10 + [found[-1]]
+    assert second.log.count("is lost: ") == 10
+    assert "-0@1 has no record any more, the log was cut" in second.log

@@ -13,8 +13,9 @@ from ledgermq.processor.metrics.labels import Labels
 from ledgermq.processor.metrics.tally import Tally
 from ledgermq.processor.owner.folding import NoRecord
 from ledgermq.protocol import outcomes as out
-from ledgermq.protocol.operations import Put
+from ledgermq.protocol.operations import Alive, Put
 from ledgermq.wire.framing.codec import decode_chunk, encode_operation
+from ledgermq.wire.topics.reading import LogUnreadableError
 from ledgermq.wire.topics.registry import Claim
 
 ONE, TWO = b"1" * 16, b"2" * 16
@@ -26,7 +27,7 @@ class Log:
     def __init__(self) -> None:
         self.cold: set[int] = set()
         self.come = asyncio.Event()
-        self.lost = False
+        self.silent = False
 
     def fill(self, messages):
         """Fills in what is warm."""
@@ -36,11 +37,12 @@ class Log:
             one["content"] = b"%d" % one["put_position"]
         return 10
 
-    async def fill_cold(self, messages):
+    async def fill_cold(self, messages, where):
         """Waits until bodies may come."""
+        assert where == "queue:q"
         await self.come.wait()
-        if self.lost:
-            raise BodyLostError("it is gone")
+        if self.silent:
+            raise LogUnreadableError("it does not answer")
         self.cold -= {one["put_position"] for one in messages}
         return self.fill(messages)
 
@@ -158,7 +160,7 @@ def test_a_checkpoint_waits_for_what_is_held():
 
 
 def test_the_fold_waits_when_very_much_is_held(monkeypatch):
-    """What is held is bounded, and a lost body ends the wait with its error (D6)."""
+    """What is held is bounded, and a log that does not answer ends the wait with its error (D6)."""
     monkeypatch.setattr(lanes_module, "HELD_MESSAGES_MAX", 10)
 
     async def course():
@@ -168,11 +170,11 @@ def test_the_fold_waits_when_very_much_is_held(monkeypatch):
             sending = asyncio.create_task(stage.lanes.send([delivered(2, TWO, 8)]))
             await asyncio.sleep(0.03)
             assert not sending.done()
-            stage.log.lost = True
+            stage.log.silent = True
             stage.log.come.set()
-            with pytest.raises(BodyLostError):
+            with pytest.raises(LogUnreadableError):
                 await asyncio.wait_for(sending, 5)
-            with pytest.raises(BodyLostError):
+            with pytest.raises(LogUnreadableError):
                 await stage.releasing
 
     asyncio.run(course())
@@ -183,8 +185,17 @@ class Reader:
 
     last_used = 0.0
 
+    def __init__(self, **lost):
+        self.lost = lost
+
     def value_at(self, position):
         """The Put at a position."""
+        if position in self.lost.get("gone", ()):
+            raise BodyLostError("it is gone", is_cut=True)
+        if position in self.lost.get("changed", ()):
+            return b"no operation"
+        if position in self.lost.get("other", ()):
+            return encode_operation(Alive(session=1, session_sequence=1, answered_through=0))
         messages = [
             {
                 "message_id": bytes(16),
@@ -228,4 +239,41 @@ def test_a_delivery_from_all_over_the_log_keeps_little_in_memory(monkeypatch):
     assert size == sum(len(one["content"]) for one in messages)
     assert sum(cost for cost, _ in store._kept.values()) <= 5_000
     assert 500 in store._kept
+    store.close()
+
+
+def test_what_is_lost_is_left_empty_and_said_once_with_message_and_place(caplog):
+    """Gone, changed, or of another operation: the others are right, and nobody is held up (D6)."""
+    store = BodyStore(10**9, Reader(gone=[1], changed=[2], other=[3]))
+    messages = [
+        {"put_position": one, "put_index": 0, "message_id": bytes([one] * 16), "sequence": one}
+        for one in range(1, 5)
+    ]
+    messages.append({"put_position": 4, "put_index": 10, "message_id": bytes(16), "sequence": 9})
+    for _ in range(2):
+        size = asyncio.run(store.fill_cold(messages[:4], "queue:q"))
+        assert [one["content"] for one in messages[:4]] == [b"", b"", b"", b"4:0"]
+        assert size == 3
+    store._kept.clear()
+    asyncio.run(store.fill_cold(messages[4:]))
+    assert messages[4]["content"] == b""
+    told = [one.getMessage() for one in caplog.records]
+    assert [one.partition("[body-lost]")[1] for one in told] == ["[body-lost]"] * 4
+    assert f"message {'01' * 16}, number 1 of queue:q, is lost: it is gone" in told[0]
+    assert "number 2 of queue:q, is lost: the log was changed: position 2 holds" in told[1]
+    assert "number 3 of queue:q, is lost: the log was changed: position 3 holds" in told[2]
+    assert "number 9, is lost: the log was changed: position 4 holds" in told[3]
+    store.close()
+
+
+def test_a_log_that_was_cut_is_refused_where_an_answer_is_old():
+    """The message may be elsewhere by now; one that is damaged is not elsewhere."""
+    store = BodyStore(10**9, Reader(gone=[1], changed=[2]))
+    gone, changed = (
+        {"put_position": one, "put_index": 0, "message_id": bytes(16), "sequence": one}
+        for one in (1, 2)
+    )
+    with pytest.raises(BodyLostError):
+        asyncio.run(store.fill_cold([gone], refuse_cut=True))
+    assert asyncio.run(store.fill_cold([changed], refuse_cut=True)) == 0
     store.close()

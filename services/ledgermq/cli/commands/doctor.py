@@ -434,4 +434,5 @@ _CHECKS: Final[dict[str, Callable[[Target], Result]]] = {
 _RESTS_ON: Final = {
     "broker": "the broker does not answer",
     "topics": "the log topics are not right",
+    "worker": "the worker does not answer",
 }

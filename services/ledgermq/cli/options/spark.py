@@ -36,6 +36,7 @@ TAIL_LINES = 15
 # Where in Java an error came from: it would push the error itself out of the tail.
 FRAME = "\tat "
 # What Java and Spark say where memory is out; Spark's own code for that, if Java ends by it.
+DAMAGED = re.compile(r"Record batch for partition (\S+) at offset (\d+) is invalid")
 MEMORY_FULL = re.compile(
     r"Java heap space|GC overhead limit|OutOfMemoryError|Unable to acquire \d+ bytes of memory"
 )
@@ -75,6 +76,7 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
+    from ledgermq.wire.topics.reading import LogDamagedError
     from ledgermq_spark.log.session import BRIEF_OPERATIONS_MAX, spark_session
 
     for name in TALKATIVE:
@@ -109,7 +111,12 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
             reason = None if is_java_heard else _end_of_java(log)
             if reason is None and not of_spark:
                 raise
-            text = f"Spark failed: {reason or _reason(error)}. {_kept(log)}"
+            reason = reason or _reason(error)
+            damaged = DAMAGED.search(reason)
+            if damaged is not None:
+                where, position = damaged[1], damaged[2]
+                raise LogDamagedError(where, f"the one at position {position}") from error
+            text = f"Spark failed: {reason}. {_kept(log)}"
             if session is None:
                 lines = log.read_text(errors="replace").splitlines()
                 told = [line for line in lines if not line.startswith(FRAME)]

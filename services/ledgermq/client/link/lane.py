@@ -53,6 +53,8 @@ class LaneReader:
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
                 "isolation.level": "read_uncommitted",
+                # A record whose bytes a disk has changed is a hole, which is caught up.
+                "check.crcs": True,
                 "fetch.min.bytes": 1,
                 "fetch.wait.max.ms": 500,
                 "fetch.error.backoff.ms": 50,

@@ -336,6 +336,13 @@ class Message(PropertyAccess):
         return self._content
 
     def _content_of(self, raw: DeliveredMessage) -> Content:
+        if not raw["content"]:
+            raise MessageUndecodableError(
+                f"the content of message {raw['message_id'].hex()} of {self.destination} is lost: "
+                "the queue manager could not read it back from its log, and its worker's log says "
+                "why. The message can be settled all the same",
+                destination=self.destination,
+            )
         try:
             return decode_content(raw["content"])
         except UndecodableError as error:

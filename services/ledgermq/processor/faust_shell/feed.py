@@ -9,21 +9,25 @@ for an earlier wish is told from later records by its epoch, and dropped.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, TopicPartition
 from faust.types import TP
 
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.worker.logs import KAFKA_LOGGER
 from ledgermq.wire.framing.confluent import headers_of, value_of
 from ledgermq.wire.kafka.access import denied
-from ledgermq.wire.topics.reading import reader_settings
+from ledgermq.wire.topics.reading import LogDamagedError, reader_settings
+
+log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.05
 RECORDS_MAX = 2000
@@ -31,6 +35,7 @@ CROWD_RECORDS = 4
 GATHER_SECONDS = 0.001
 WAITING_RECORDS_MAX = 20_000
 WAITING_BYTES_MAX = 32 * 1024 * 1024
+DAMAGE_PAUSE_SECONDS = 5.0
 FETCH_BYTES = 8 * 1024 * 1024 + 64 * 1024
 
 
@@ -88,6 +93,7 @@ class RecordFeed:
     """Reads partitions from where it is told; used from one event loop.
 
     `arrived` is called in that loop when there is something to take, or to be raised by `check`.
+    Before a damaged record it waits, and tries again, unless it is to skip to the partition's end.
     """
 
     def __init__(
@@ -96,12 +102,20 @@ class RecordFeed:
         arrived: Callable[[], None],
         name: str = "feed",
         more: Mapping[str, Any] | None = None,
+        *,
+        skips_damage: bool = False,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._arrived = arrived
         self._waiting: deque[tuple[int, Batch]] = deque()
         self._waiting_records = self._waiting_bytes = 0
         self._epochs: dict[TP, int] = {}
+        self._skips_damage = skips_damage
+        # Where the thread reads on, and when it reads again what was damaged.
+        self._next: dict[TP, int] = {}
+        self._damaged: dict[TP, float] = {}
+        # Of which nothing was read since.
+        self._stumbled: set[TP] = set()
         self._wishes: SimpleQueue[_Wish] = SimpleQueue()
         self._room = threading.Event()
         self._room.set()
@@ -117,7 +131,6 @@ class RecordFeed:
                     "queued.max.messages.kbytes": 32 * 1024,
                     # With the default of a second, a full queue would stall the fold.
                     "fetch.queue.backoff.ms": 2,
-                    "check.crcs": True,
                     "log_level": 3,
                     **(more or {}),
                 },
@@ -201,19 +214,50 @@ class RecordFeed:
             try:
                 wish = self._wishes.get_nowait()
             except Empty:
+                self._read_damaged_again()
                 return
             here = [TopicPartition(*wish.tp)]
             if wish.action in (_Action.READ, _Action.LEAVE):
-                if wish.tp in epochs:
-                    self._consumer.incremental_unassign(here)
-                    del epochs[wish.tp]
+                if epochs.pop(wish.tp, None) is not None:
+                    self._leave(wish.tp)
                 if wish.action is _Action.READ:
-                    self._consumer.incremental_assign([TopicPartition(*wish.tp, wish.offset)])
+                    self._read(wish.tp, wish.offset)
                     epochs[wish.tp] = wish.epoch
-            elif wish.tp in epochs and wish.action is _Action.HOLD:
+            elif wish.tp not in epochs or wish.tp in self._damaged:
+                continue
+            elif wish.action is _Action.HOLD:
                 self._consumer.pause(here)
-            elif wish.tp in epochs:
+            else:
                 self._consumer.resume(here)
+
+    def _read(self, tp: TP, offset: int) -> None:
+        self._consumer.incremental_assign([TopicPartition(*tp, offset)])
+        self._next[tp] = offset
+
+    def _leave(self, tp: TP) -> None:
+        if self._damaged.pop(tp, None) is None:
+            self._consumer.incremental_unassign([TopicPartition(*tp)])
+
+    def _stop_at_damage(self, tp: TP, before: list[LogRecord], error: KafkaError) -> None:
+        """Leaves a partition for a moment: librdkafka does not find on behind a damaged record."""
+        self._leave(tp)
+        if before:
+            self._next[tp] = before[-1].offset + 1
+        self._damaged[tp] = time.monotonic() + DAMAGE_PAUSE_SECONDS
+        self._stumbled.add(tp)
+        log.warning("%s", LogDamagedError(f"{tp.topic}-{tp.partition}", error.str()))
+        if self._skips_damage:
+            self._next[tp] = OFFSET_END
+
+    def _is_stale(self, tp: TP, message: Message) -> bool:
+        """Whether it is about a place that librdkafka took out of a damaged record."""
+        return tp in self._stumbled and message.offset() != self._next[tp]
+
+    def _read_damaged_again(self) -> None:
+        for tp, at in list(self._damaged.items()):
+            if time.monotonic() >= at:
+                del self._damaged[tp]
+                self._read(tp, self._next[tp])
 
     def _hand_over(self, messages: list[Message], epochs: dict[TP, int]) -> None:
         batches: dict[TP, list[LogRecord]] = {}
@@ -221,11 +265,16 @@ class RecordFeed:
         for message in messages:
             error = message.error()
             tp = TP(message.topic() or "", message.partition() or 0)
+            if tp in self._damaged:
+                continue
             if error is None:
                 if tp in epochs:
                     batches.setdefault(tp, []).append(LogRecord(message))
+            elif error.code() == KafkaError._BAD_MSG and tp in epochs:
+                self._stop_at_damage(tp, batches.get(tp, []), error)
             elif error.code() != KafkaError._PARTITION_EOF:
-                self._report(message, error)
+                if not self._is_stale(tp, message):
+                    self._report(message, error)
             elif tp in epochs:
                 ends[tp] = message.offset() or 0
                 batches.setdefault(tp, [])
@@ -239,6 +288,9 @@ class RecordFeed:
     def _batch(self, tp: TP, records: list[LogRecord], read_to: int) -> Batch:
         if records:
             read_to = max(read_to, records[-1].offset + 1)
+            if tp not in self._damaged:
+                self._next[tp] = read_to
+                self._stumbled.discard(tp)
         return Batch(tp, records, _size_of(records), self._end_of(tp), read_to)
 
     def _end_of(self, tp: TP) -> int:

@@ -10,9 +10,11 @@ over the log; the Puts that it is read from hold those of the groups that come n
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -26,6 +28,8 @@ from ledgermq.wire.framing.codec import decode_operation
 from ledgermq.wire.kafka.access import denied
 from ledgermq.wire.topics.reading import LogUnreadableError, reader_settings, take_batch
 
+log = logging.getLogger(__name__)
+
 # What a message costs in memory beside its bytes.
 ENTRY_BYTES = 90
 # A reader that is not asked for this long lets go of its connection and its prefetched records.
@@ -34,12 +38,22 @@ AVERAGED_RECORDS = 16
 READ_BYTES = 16 * 1024 * 1024
 # Up to this distance reading on is cheaper than seeking, which drops what was fetched ahead.
 READ_ON_BYTES = 1024 * 1024
+# Of how many lost bodies the worker's log tells; where there are more, the log was cut.
+LOST_MAX = 1_000
 
 
 class BodyLostError(LedgerMQError):
-    """A body that a live message needs is not in the operations log any more."""
+    """The operations log does not have a body any more, or not as it was.
+
+    Attributes:
+        is_cut: Whether the log begins behind it.
+    """
 
     code = "body-lost"
+
+    def __init__(self, text: str, *, is_cut: bool = False) -> None:
+        super().__init__(text)
+        self.is_cut = is_cut
 
 
 class LogReader:
@@ -61,7 +75,7 @@ class LogReader:
         """The value of the record at a position.
 
         Raises:
-            BodyLostError: The log does not hold that position.
+            BodyLostError: The log does not hold that position, or its record is damaged.
             LogUnreadableError: The log did not answer in time.
         """
         self.last_used = time.monotonic()
@@ -71,27 +85,31 @@ class LogReader:
 
     def _read_through(self, position: int) -> None:
         """Reads on until the position is in the pool; what comes by on the way is kept too."""
-        consumer = self._consumer or self._open()
-        if self._next < 0 or not 0 <= (position - self._next) * self._record_bytes < READ_ON_BYTES:
-            consumer.assign([TopicPartition(self._topic, self._partition, position)])
-            self._next = position
         limit = time.monotonic() + self._timeout_seconds
         while position not in self._pool:
+            consumer, ahead = self._consumer or self._open(), position - self._next
+            if self._next < 0 or not 0 <= ahead * self._record_bytes < READ_ON_BYTES:
+                consumer.assign([TopicPartition(self._topic, self._partition, position)])
+                self._next = position
             for message in take_batch(consumer, 200, 0.5):
                 self._keep(message, position)
             if self._next > position and position not in self._pool:
-                raise self._lost(position)
+                raise BodyLostError(f"{self._at(position)} has no record any more")
             if time.monotonic() > limit:
                 raise LogUnreadableError(
-                    f"reading {self._topic}-{self._partition}@{position} back took longer than "
+                    f"reading {self._at(position)} back took longer than "
                     f"{self._timeout_seconds:.0f} s; look at Kafka, then start the worker again"
                 )
 
     def _keep(self, message: Any, wanted: int) -> None:
         error = message.error()
         if error is not None:
-            if error.code() == KafkaError._AUTO_OFFSET_RESET:
-                raise self._lost(wanted)
+            if error.code() == KafkaError._AUTO_OFFSET_RESET and message.offset() == self._next:
+                self._disconnect()
+                text = f"{self._at(wanted)} has no record any more, the log was cut"
+                raise BodyLostError(text, is_cut=True)
+            if error.code() == KafkaError._BAD_MSG:
+                self._look_at_damage(wanted, error)
             refused = denied(error, self._topic, "Read")
             if refused is not None:
                 raise refused
@@ -108,12 +126,15 @@ class LogReader:
                 break
             self._pool_bytes -= len(self._pool.pop(oldest) or b"")
 
-    def _lost(self, position: int) -> BodyLostError:
-        return BodyLostError(
-            f"the operations log has no record at {self._topic}-{self._partition}@{position}, "
-            "which a live message needs; restore the log, or remove the message with a Correct "
-            "operation"
-        )
+    def _look_at_damage(self, wanted: int, error: KafkaError) -> None:
+        """What is damaged is what is wanted only if that was to come next; else it is asked for."""
+        is_wanted = self._next == wanted
+        self._disconnect()
+        if is_wanted:
+            raise BodyLostError(f"{self._at(wanted)} is damaged ({error.str()})")
+
+    def _at(self, position: int) -> str:
+        return f"{self._topic}-{self._partition}@{position}"
 
     def _open(self) -> Consumer:
         self._consumer = Consumer(
@@ -125,7 +146,6 @@ class LogReader:
                     "queued.max.messages.kbytes": 4096,
                     # A full queue makes the library pause; its default of a second is for others.
                     "fetch.queue.backoff.ms": 2,
-                    "check.crcs": True,
                     "log_level": 3,
                 },
             ),
@@ -135,12 +155,24 @@ class LogReader:
 
     def close(self) -> None:
         """Lets go of the connection and of what was read; the next use opens it again."""
+        self._disconnect()
+        self._pool.clear()
+        self._pool_bytes = 0
+
+    def _disconnect(self) -> None:
+        """Begins anew: librdkafka does not find on behind what is damaged or not there."""
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
         self._next = -1
-        self._pool.clear()
-        self._pool_bytes = 0
+
+
+def _contents_of(position: int, value: bytes | None, wanted: list[DeliveredMessage]) -> list[bytes]:
+    """The contents in a record; BodyLostError if those that are wanted are not there."""
+    contents = bodies_in(decode_operation(value))
+    if contents is None or max(body_place(one)[1] for one in wanted) >= len(contents):
+        raise BodyLostError(f"the log was changed: position {position} holds something else")
+    return contents
 
 
 class BodyStore:
@@ -153,6 +185,8 @@ class BodyStore:
         self._kept_bytes = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bodies")
         self.read_back = 0
+        # Where bodies were lost, as far as it was said.
+        self._lost: set[tuple[int, int]] = set()
         # Bodies that were asked for, and those of them that were not in memory.
         self._asked = 0
         self._misses = 0
@@ -188,13 +222,16 @@ class BodyStore:
         self._asked += len(messages)
         return size
 
-    async def fill_cold(self, messages: list[DeliveredMessage]) -> int:
+    async def fill_cold(
+        self, messages: list[DeliveredMessage], where: str = "", *, refuse_cut: bool = False
+    ) -> int:
         """Fills in the contents, reading back what is not in memory; their bytes together.
 
-        Others may use the store meanwhile; what is in memory now is taken at once.
+        Others may use the store meanwhile; what is in memory now is taken at once. A content that
+        is lost is left empty, and the worker's log says so with the destination, `where`.
 
         Raises:
-            BodyLostError: The log does not hold a body any more.
+            BodyLostError: The log was cut behind a body, and that is to be refused.
             LogUnreadableError: The log did not answer in time.
         """
         missing: dict[int, list[DeliveredMessage]] = {}
@@ -206,7 +243,8 @@ class BodyStore:
             else:
                 message["content"] = entry[1][index]
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._thread, self._read, missing)
+        read = partial(self._read, missing, where, refuse_cut=refuse_cut)
+        found = await loop.run_in_executor(self._thread, read)
         self.read_back += len(missing)
         self._asked += len(messages)
         self._misses += sum(map(len, missing.values()))
@@ -218,7 +256,7 @@ class BodyStore:
         return sum([len(message["content"]) for message in messages])
 
     def _read(
-        self, missing: dict[int, list[DeliveredMessage]]
+        self, missing: dict[int, list[DeliveredMessage]], where: str, *, refuse_cut: bool
     ) -> OrderedDict[int, tuple[int, list[bytes]]]:
         """Fills in contents from the log; the Puts that were read last, for those who come next.
 
@@ -228,14 +266,16 @@ class BodyStore:
         found: OrderedDict[int, tuple[int, list[bytes]]] = OrderedDict()
         found_bytes = 0
         for position in sorted(missing):
-            value = self._reader.value_at(position)
-            operation = decode_operation(value)
-            contents = bodies_in(operation)
-            if contents is None:
-                raise BodyLostError(
-                    f"the record at position {position} is a {type(operation).__name__}, a live "
-                    "message needs the body that was there; the log was changed"
-                )
+            try:
+                value = self._reader.value_at(position)
+                contents = _contents_of(position, value, missing[position])
+            except BodyLostError as error:
+                if refuse_cut and error.is_cut:
+                    raise
+                for message in missing[position]:
+                    message["content"] = b""
+                    self._report_lost(message, where, error)
+                continue
             for message in missing[position]:
                 message["content"] = contents[body_place(message)[1]]
             cost = len(value or b"") + ENTRY_BYTES * len(contents)
@@ -244,6 +284,21 @@ class BodyStore:
             while found_bytes > READ_BYTES and len(found) > 1:
                 found_bytes -= found.popitem(last=False)[1][0]
         return found
+
+    def _report_lost(self, message: DeliveredMessage, where: str, error: BodyLostError) -> None:
+        if body_place(message) in self._lost or len(self._lost) == LOST_MAX:
+            return
+        self._lost.add(body_place(message))
+        log.error(
+            "the content of message %s, number %d%s, is lost: %s. The message is delivered without "
+            "it, and its receivers are told. Put it again from an archive, or from where it came "
+            "from; `ledgermq msg delete` takes it off its queue [%s]",
+            message["message_id"].hex(),
+            message["sequence"],
+            f" of {where}" if where else "",
+            error,
+            error.code,
+        )
 
     def figures(self) -> dict[str, int]:
         """How large the cache is, and how often a body was in it, since this worker took over."""

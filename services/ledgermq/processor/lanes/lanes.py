@@ -122,7 +122,7 @@ class LaneWriter:
         """Sends the outcomes of a slice, in order per connection.
 
         Raises:
-            BodyLostError: A body that must go out is gone from the log.
+            LogUnreadableError: The log did not answer in time.
             WriteFailedError: A lane takes no more.
         """
         drafts: dict[bytes, _Draft] = {}
@@ -206,7 +206,6 @@ class LaneWriter:
         """Sends what is held as its bodies come, for as long as the owner runs.
 
         Raises:
-            BodyLostError: A body that must go out is gone from the log.
             LogUnreadableError: The log did not answer in time.
             WriteFailedError: A lane takes no more.
         """
@@ -231,7 +230,8 @@ class LaneWriter:
         first = waiting[0].addressed.outcome
         size = -1
         if isinstance(first, Delivered):
-            size = await self._bodies.fill_cold(first.messages) + _bytes_beside_bodies(first)
+            size = await self._bodies.fill_cold(first.messages, first.destination)
+            size += _bytes_beside_bodies(first)
         drafts: dict[bytes, _Draft] = {}
         while waiting:
             _, addressed, chain, appended_ms = waiting[0]

@@ -16,7 +16,7 @@ from ledgermq.errors import LedgerMQError
 from ledgermq.processor.lanes.lanes import Folded
 from ledgermq.processor.owner.folding import Folder
 from ledgermq.processor.owner.side_topic import SideTopic
-from ledgermq.wire.topics.reading import LogUnreadableError
+from ledgermq.wire.topics.reading import LogDamagedError, LogUnreadableError
 from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import Hole
 
@@ -46,7 +46,7 @@ class HoleWatch:
         self._looking = asyncio.Lock()
         self._next_look = 0.0
         self._still_at, self._next_end = -1, 0.0
-        self._said: tuple[Hole, float] | None = None
+        self._said: tuple[str, float] = ("", 0.0)
 
     def is_known(self, position: int) -> bool:
         return self._folder.ahead.hole_at(position) is not None
@@ -128,6 +128,10 @@ class HoleWatch:
     async def _look(self, position: int) -> bool:
         try:
             await self._look_on(position)
+        except LogDamagedError as error:
+            self.waits = True
+            self._say(position, f"nothing from position {position} on is folded: {error}")
+            return False
         except LogUnreadableError as error:
             name = self._claim.queue_manager
             log.warning("%s: %s", name, error, extra={"queue_manager": name})
@@ -139,18 +143,20 @@ class HoleWatch:
             await asyncio.to_thread(self._folder.ahead.look, position)
 
     def _report(self, hole: Hole) -> None:
-        said, now = self._said, time.monotonic()
-        if said is not None and said[0] == hole and now < said[1]:
-            return
-        self._said = (hole, now + SAY_AGAIN_SECONDS)
-        log.critical(
-            "%s: the log has a hole: positions %d to %d hold no record, as the end of a Kafka "
-            "transaction leaves it; nothing above is folded. Find who writes to the operations "
-            "topic with transactions, or what else took the records away, and restore them if "
-            "they were there. Else declare the positions skipped, and the worker goes on: `%s`",
-            self._claim.queue_manager,
+        self._say(
             hole.first,
-            hole.last,
-            self._folder.skip_command(hole.first, hole.last),
-            extra={"queue_manager": self._claim.queue_manager, "position": hole.first},
+            f"the log has a hole: positions {hole.first} to {hole.last} hold no record, as the end "
+            "of a Kafka transaction leaves it; nothing above is folded. Find who writes to the "
+            "operations topic with transactions, or what else took the records away, and restore "
+            "them if they were there. Else declare the positions skipped, and the worker goes on: "
+            f"`{self._folder.skip_command(hole.first, hole.last)}`",
         )
+
+    def _say(self, position: int, text: str) -> None:
+        """Says why the fold waits, and again after a while."""
+        now = time.monotonic()
+        if text == self._said[0] and now < self._said[1]:
+            return
+        self._said = (text, now + SAY_AGAIN_SECONDS)
+        name = self._claim.queue_manager
+        log.critical("%s: %s", name, text, extra={"queue_manager": name, "position": position})

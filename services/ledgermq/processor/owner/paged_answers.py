@@ -75,10 +75,8 @@ class PagedAnswer:
         while number < len(self._parts):
             kind, part = self._parts[number]
             try:
-                size += await _size_of(kind, part, bodies)
+                size += await _size_of(kind, part, bodies, is_old=bool(first))
             except BodyLostError:
-                if not first:
-                    raise
                 # It went meanwhile: the log was trimmed, and nobody needs it as it was.
                 return None
             if number > first and size > PAGE_BYTES:
@@ -92,15 +90,18 @@ class PagedAnswer:
         return AnswerPage(document, found["message"], found["outcome"], behind)
 
 
-async def _size_of(kind: str, part: Any, bodies: BodyStore) -> int:
-    """What a part takes in an answer, contents included; those are filled in."""
+async def _size_of(kind: str, part: Any, bodies: BodyStore, *, is_old: bool) -> int:
+    """What a part takes in an answer, contents included; those are filled in.
+
+    BodyLostError if the log was cut behind one since the answer, which `is_old`, was given.
+    """
     if kind == "session":
         return len(encode_answer(0, 0, 0, document=part))
-    messages = [part] if kind == "message" else []
+    messages, where = [part] if kind == "message" else [], ""
     if isinstance(part, Delivered):
-        messages = part.messages
+        messages, where = part.messages, part.destination
     if messages and bodies.fill(messages) < 0:
-        await bodies.fill_cold(messages)
+        await bodies.fill_cold(messages, where, refuse_cut=is_old)
     if kind == "message":
         return len(encode_answer(0, 0, 0, messages=messages))
     return len(encode_answer(0, 0, 0, outcomes=[part]))

@@ -57,7 +57,9 @@ class SideTopic:
         self._topics = topics
         self._on_claim = on_claim
         self._arrived = asyncio.Event()
-        self._feed = RecordFeed(bootstrap, self._arrived.set, "side-topic", READING)
+        self._feed = RecordFeed(
+            bootstrap, self._arrived.set, "side-topic", READING, skips_damage=True
+        )
         # Asked in threads that may outlast the stop, so it is never closed, only forgotten.
         self._asked = Consumer(reader_settings(bootstrap, "side-topic-ends", {}))
         self._listeners: dict[int, Listener] = {}

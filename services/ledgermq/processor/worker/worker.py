@@ -36,7 +36,6 @@ from ledgermq.processor.faust_shell.application import make_application, partiti
 from ledgermq.processor.faust_shell.feed import FeedError
 from ledgermq.processor.faust_shell.sharing import Sharing, Standing
 from ledgermq.processor.faust_shell.transport import DrainedChunk, FencedInstanceError
-from ledgermq.processor.lanes.bodies import BodyLostError
 from ledgermq.processor.lanes.producer import LogProducer
 from ledgermq.processor.log.aiokafka_options import aiokafka_options
 from ledgermq.processor.metrics.collector import Scrape, encoder_for
@@ -86,7 +85,6 @@ EXIT_REFUSED = 4
 NO_ADDRESS: Final = (errno.EADDRINUSE, errno.EADDRNOTAVAIL)
 
 REFUSALS = (
-    BodyLostError,
     CheckpointMismatchError,
     FeedError,
     LogCutError,
@@ -555,5 +553,7 @@ async def _in_time(work: Any, seconds: float) -> None:
     await asyncio.wait({task}, timeout=seconds)
     if not task.done():
         task.cancel()
+        # What was gathered ends with the error of having been cancelled, which somebody must take.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
     elif task.cancelled() or task.exception() is not None:
         log.debug("while stopping: %r", task)

@@ -44,6 +44,20 @@ class LogUnreadableError(LedgerMQError):
     code = "log-unreadable"
 
 
+class LogDamagedError(LogUnreadableError):
+    """A record has another checksum than when it was written."""
+
+    code = "log-damaged"
+
+    def __init__(self, where: str, details: str) -> None:
+        super().__init__(
+            f"{where} holds a record that is damaged: {details}. Where the partition has replicas, "
+            "stop the broker that leads it, delete its directory of the partition and start it: it "
+            "copies the records of another one. Else restore them from a backup of the broker's "
+            "data; docs/operations.md has what goes on without"
+        )
+
+
 def reader_settings(
     bootstrap: str, name: str, more: Mapping[str, Any], kafka: KafkaSettings | None = None
 ) -> dict[str, Any]:
@@ -57,6 +71,8 @@ def reader_settings(
         # By default librdkafka hides what an aborted transaction wrote, and waits for the end of
         # one that is open.
         "isolation.level": "read_uncommitted",
+        # A disk may give back other bytes than it was given.
+        "check.crcs": True,
         "socket.timeout.ms": ANSWERED_WITHIN_MS,
         "log_level": 0,
         **more,
@@ -255,6 +271,8 @@ class PartitionReader:
                     refused = denied(error, topic, "Read", self._kafka)
                     if refused is not None:
                         raise refused
+                    if error.code() == KafkaError._BAD_MSG:
+                        raise LogDamagedError(f"{topic}-{partition}", error.str())
                     raise LogUnreadableError(f"{topic}-{partition}: {error.str()}")
 
     def record_at(self, topic: str, partition: int, offset: int) -> Message | None:
