@@ -1,5 +1,6 @@
 """Tests of audits behind an archive: each looks at what came since the last, and at all of it."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -92,10 +93,25 @@ def test_an_audit_does_not_go_back_behind_its_archive(spark, log, path):
         run_audit(log.bootstrap, "QM1", FIRST - 1, archive=path, spark=spark, **log.where)
 
 
+@pytest.mark.long
+def test_lanes_that_are_shorter_than_at_the_last_audit_are_read_whole(spark, broker, tmp_path):
+    """They were made anew: the offsets that were noted mean nothing any more."""
+    script = Script(step_us=0)
+    RandomLog(script, topics=True).grow(60)
+    plain = [replace(one, stamp=1, wait_seconds=0.0) for one in script.entries]
+    log = write(broker.bootstrap, plain)
+    given = {"archive": tmp_path, "spark": spark, **log.where}
+    assert run_audit(log.bootstrap, "QM1", 40, **given).verdict == "agrees"
+    archive = LogArchive(tmp_path, "QM1")
+    archive.note_proven(archive.proven() | {"lane_ends": [10_000] * 4})
+    report = run_audit(log.bootstrap, "QM1", **given)
+    assert report.verdict == "agrees"
+    assert report.compared["outcomes"] > 0
+    assert any("they were cut or made anew" in note for note in report.notes)
+
+
 def test_an_archive_other_than_the_proven_one_is_refused(spark, log, path, tmp_path):
     """Whoever puts another state in its place is asked for the one that was proven."""
-    import shutil
-
     shutil.copytree(path, tmp_path / "copy")
     archive = LogArchive(tmp_path / "copy", "QM1")
     archive.note_proven(archive.proven() | {"digest": "0" * 64})

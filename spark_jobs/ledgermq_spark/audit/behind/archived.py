@@ -6,6 +6,7 @@ them. An audit that agrees is noted in the archive, and the next one begins behi
 
 from __future__ import annotations
 
+import operator
 import time
 from datetime import UTC, datetime
 from typing import Any
@@ -56,7 +57,7 @@ def audit_of_new(
         stretch.check()
     before = stretches[: len(stretches) - len(new)]
     base = before[-1] if before else None
-    lanes_from = proven["lane_ends"] if proven and base and base.last == proven["last"] else None
+    lanes_from, notes = _lanes_from(work, proven, base)
     checkpoints = checkpoints_of(work)
     live = checkpoint_at(checkpoints, position, live_position, findings)
     with work.stage("reading the log", 2):
@@ -83,7 +84,7 @@ def audit_of_new(
         corrections=corrections,
         by_hand=by_hand,
         start=_start(base),
-        notes=[] if proven is None or base is None else [_reach(proven)],
+        notes=notes,
     )
     report = audit_rest(work, rest)
     if report.verdict == "agrees":
@@ -113,6 +114,29 @@ def _rebuilt(work: Work, new: list[Stretch], started: float) -> Rebuilt:
     rows = read.parquet(*(one.part(FOLD) for one in new))
     name, last = new[-1].queue_manager, new[-1]
     return rebuilt_from(name, new[0].first, last.last, rows, started, [last.part(FOLD)])
+
+
+def _lanes_from(
+    work: Work, proven: dict[str, Any] | None, base: Stretch | None
+) -> tuple[list[int] | None, list[str]]:
+    """Where the last audit stopped reading lanes, if it read all of them, and what to say of it.
+
+    Lanes that are shorter now were cut or made anew: no offset means there what it meant then.
+    """
+    if proven is None or base is None:
+        return None, []
+    reach, ends = _reach(proven), proven["lane_ends"]
+    if ends is None or base.last != proven["last"]:
+        return None, [reach]
+    now = [one.end for one in work.lanes]
+    if len(ends) == len(now) and all(map(operator.le, ends, now)):
+        return ends, [reach]
+    told, was = (", ".join(map(str, one)) for one in (now, ends))
+    anew = (
+        f"the lanes end at {told}, and that audit read them up to {was}: they were cut or made "
+        "anew, and read from their beginnings now"
+    )
+    return None, [reach, anew]
 
 
 def _start(base: Stretch | None) -> str:
