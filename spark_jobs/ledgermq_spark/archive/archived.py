@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ledgermq_spark.archive.log_archive import LogArchive
-from ledgermq_spark.archive.stretch import FOLD, OPERATIONS, Stretch
+from ledgermq_spark.archive.stretch import FOLD, OPERATIONS, REMEDY, ArchiveBrokenError, Stretch
 from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
 from ledgermq_spark.laws.engines.spark_engine import SparkEngine
 from ledgermq_spark.laws.facts import Facts
@@ -82,7 +82,7 @@ def opened(
     """
     if progress is not None:
         progress("reading the archive", 0, 1)
-    stretches = LogArchive(path, queue_manager).there()
+    stretches = LogArchive(path, queue_manager).sealed()
     return stretches, archived_position(stretches, at)
 
 
@@ -151,18 +151,21 @@ def _position_by(stretches: Sequence[Stretch], moment: datetime) -> int:
         newest_ms = max(one.newest_ms for one in stretches)
         if time_ms == newest_ms:
             return stretches[-1].last
-        until = datetime.fromtimestamp(newest_ms / 1000, UTC).isoformat()
+        until = max(one.newest_at for one in stretches).isoformat()
         raise PositionOutOfRangeError(
             f"{text} lies after the end of the archive, which has the log up to {until}; "
             "`ledgermq archive update` adds what came since"
         )
     stretch.check()
-    after = next(
+    above = (
         offset
         for offsets, times_ms, *_ in stretch.records()
         for offset, one_ms in zip(offsets, times_ms, strict=True)
         if one_ms > time_ms
     )
+    after = next(above, None)
+    if after is None:
+        raise ArchiveBrokenError(f"{stretch.path} has no record of its newest time; {REMEDY}")
     if after == 0:
         raise before_first(text, "the archive", 0)
     return int(after) - 1

@@ -6,10 +6,12 @@ import time
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from ledgermq_spark.archive.archived import opened
-from ledgermq_spark.archive.stretch import FOLD, Stretch
+from ledgermq_spark.archive.stretch import FOLD, REMEDY, ArchiveBrokenError, Stretch
 from ledgermq_spark.log.rows import spark_schema
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
@@ -19,8 +21,7 @@ from ledgermq_spark.rebuild.rebuild import Progress
 from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def plan_of(stretch: Stretch, before: Stretch | None, tells: tuple[str, ...] = ()) -> FoldPlan:
@@ -39,6 +40,16 @@ def plan_of(stretch: Stretch, before: Stretch | None, tells: tuple[str, ...] = (
         tells=tells,
         skips=stretch.skipped,
         looked_ahead=True,
+    )
+
+
+def why_not_on(stopped: dict[str, Any]) -> str:
+    """Why the records of a stretch could not be folded to its end: once, all of them were."""
+    if stopped["why"] == "version":
+        return f"entries need protocol version {stopped['version']}: this program is too old"
+    return (
+        f"the record of position {stopped['position']} is not where it was: it was left out or "
+        "moved, or another was put in"
     )
 
 
@@ -67,12 +78,28 @@ def rebuild_archived(
     read = spark.read.schema(spark_schema(FOLD_COLUMNS))
     if position == stretch.last:
         rows = read.parquet(stretch.part(FOLD))
-        return rebuilt_from(queue_manager, position + 1, position, rows, started)
+        return _as_kept(stretch, rows, started)
     place = (directory or directory_until_exit()) / FOLD
     task = spark.createDataFrame([(position,)], "position long").coalesce(1)
     write_made(task, _folding(stretch, before), FOLD_COLUMNS, place)
     rows = read.parquet(str(place))
-    return rebuilt_from(queue_manager, stretch.first, position, rows, started)
+    rebuilt = rebuilt_from(queue_manager, stretch.first, position, rows, started)
+    if rebuilt.stopped is not None:
+        raise ArchiveBrokenError(f"in {stretch.path} {why_not_on(rebuilt.stopped)}; {REMEDY}")
+    return rebuilt
+
+
+def _as_kept(stretch: Stretch, rows: DataFrame, started: float) -> Rebuilt:
+    """The state that a stretch ends with, as its manifest knows it."""
+    name, last = stretch.queue_manager, stretch.last
+    where = f"the state at position {last} in {stretch.path}"
+    try:
+        rebuilt = rebuilt_from(name, last + 1, last, rows, started)
+    except (pa.ArrowException, ValueError, KeyError) as error:
+        raise ArchiveBrokenError(f"{where} cannot be read: {error}; {REMEDY}") from error
+    if rebuilt.digest != stretch.digest:
+        raise ArchiveBrokenError(f"{where} does not add up to its digest; {REMEDY}")
+    return rebuilt
 
 
 def _folding(stretch: Stretch, before: Stretch | None) -> Make:

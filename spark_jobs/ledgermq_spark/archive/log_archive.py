@@ -9,14 +9,19 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from ledgermq.errors import LedgerMQError
-from ledgermq_spark.archive.stretch import REMEDY, ArchiveBrokenError, Stretch
+from ledgermq_spark.archive.stretch import (
+    MANIFEST,
+    REMEDY,
+    ArchiveBrokenError,
+    Stretch,
+)
 from ledgermq_spark.log.durable_files import (
     alone_in,
     plain_name,
@@ -99,6 +104,17 @@ class LogArchive:
             )
         return found
 
+    def sealed(self) -> list[Stretch]:
+        """The same, and each is behind the one that it was added to.
+
+        Raises:
+            ArchiveMissingError: There is none.
+            ArchiveBrokenError: As `stretches` does, or a manifest was altered.
+        """
+        found = self.there()
+        check_seals(found)
+        return found
+
     @contextmanager
     def adding(self) -> Iterator[None]:
         """Nobody else adds meanwhile; what somebody left unfinished goes.
@@ -125,6 +141,10 @@ class LogArchive:
             found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             if not isinstance(found, dict) or not found.keys() >= PROVEN_SAYS:
                 raise ValueError("it is not as it was written")
+            ends = found["lane_ends"]
+            whole = isinstance(ends, list) and all(type(one) is int for one in ends)
+            if ends is not None and not whole:
+                raise ValueError("it is not as it was written")
         except (OSError, ValueError, RecursionError) as error:
             raise ArchiveBrokenError(
                 f"{path} cannot be read: {error}; without it the next audit begins at position 0"
@@ -145,3 +165,19 @@ class LogArchive:
         made.rename(target)
         sync(self.home)
         return Stretch.at(target)
+
+
+def check_seals(stretches: Sequence[Stretch]) -> None:
+    """See that each stretch is behind the one that it was added to.
+
+    Raises:
+        ArchiveBrokenError: One is not.
+    """
+    for before, stretch in zip([None, *stretches], stretches, strict=False):
+        if not stretch.is_behind(before):
+            others = "" if before is None else f", or {before.path / MANIFEST} was"
+            raise ArchiveBrokenError(
+                f"{stretch.path / MANIFEST} has another seal of what stands before it: it was "
+                f"altered{others}; take it from a copy of the archive, after `ledgermq archive "
+                "prove` has said what else is wrong"
+            )

@@ -12,7 +12,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from ledgermq.garbage import seldom_looked_for_cycles
-from ledgermq_spark.archive.folding import plan_of
+from ledgermq_spark.archive.folding import plan_of, why_not_on
 from ledgermq_spark.archive.kept import (
     PAYLOAD_COLUMNS,
     KeptRows,
@@ -94,7 +94,17 @@ def prove_stretches(spark: SparkSession, stretches: Sequence[Stretch]) -> list[P
     each_by_itself = spark.sparkContext.parallelize(tasks, len(tasks))
     frame = spark.createDataFrame(each_by_itself, "path string, before string")
     rows = frame.mapInArrow(_prove_all, spark_schema(PROVEN_COLUMNS)).collect()
-    return sorted((ProvenStretch(**row.asDict()) for row in rows), key=lambda one: one.first)
+    found = sorted((ProvenStretch(**row.asDict()) for row in rows), key=lambda one: one.first)
+    followers = [*stretches[1:], None]
+    return [_sealed(*each) for each in zip(found, stretches, followers, strict=True)]
+
+
+def _sealed(proven: ProvenStretch, stretch: Stretch, follower: Stretch | None) -> ProvenStretch:
+    """What was proven of a stretch, and that its manifest is the one that was there."""
+    if proven.problem is not None or follower is None or follower.is_behind(stretch):
+        return proven
+    problem = "its manifest has another seal than the stretch behind it knows: it was altered"
+    return replace(proven, problem=problem)
 
 
 def _prove_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -114,7 +124,7 @@ def _prove(path: str, before: str | None) -> tuple[Any, ...]:
     except ArchiveBrokenError as error:
         problem = str(error)
     except (pa.ArrowException, KeyError) as error:
-        problem = f"its files have other columns than they should: {error}"
+        problem = f"its files are not readable, or have other columns than they should: {error}"
     except OSError as error:
         problem = f"its files cannot be read: {error}"
     took = round((time.monotonic() - started) * 1000)
@@ -176,6 +186,8 @@ class _Again:
             if part == LINKS:
                 self._links.update(payload)
                 continue
+            if part == "stopped":
+                return why_not_on(json.loads(payload))
             if part in ("root", "block"):
                 self._state.append(payload)
             elif part == "skipped":
@@ -227,6 +239,8 @@ class _Again:
             return "the fold of its records ends with another state"
         if _links_kept(stretch) != self._links.digest():
             return "the archive has another digest chain on the way than its records"
+        if stretch.skipped != tuple((one.first, one.last) for one in self._skipped):
+            return "its manifest has other positions declared skipped than the fold passed over"
         if self._newest_ms != stretch.newest_ms:
             return "its manifest has another time of the newest record than the records have"
         return None

@@ -6,14 +6,20 @@ The directory of a stretch is there whole or not at all, and does not change:
 - `operations/`: the same decoded, as rows of `OPERATION_COLUMNS`
 - `fold/`: what the fold of these operations gave, from the state before the stretch on, as rows of
   `FOLD_COLUMNS`, with the state after it
-- `manifest.json`: where it begins and ends, the digests there, and the digest of each file
+- `manifest.json`: where it begins and ends, the digests there, the digest of each file, and the
+  seal of the stretch before it
+
+The seal of a stretch is the SHA-256 of its manifest. So it covers each byte of all files up to
+there, keys and headers of records among them, of which no other digest knows.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +37,7 @@ MANIFEST: Final = "manifest.json"
 REMEDY: Final = "take the stretch from a copy of the archive"
 RECORDS, OPERATIONS, FOLD = "records", "operations", "fold"
 RECORD_COLUMNS: Final = ("offset", "append_time_ms", "timestamp_type", "value")
+NO_SEAL: Final = bytes(32).hex()
 # Records are read in batches of about so many bytes, whatever their size.
 BATCH_BYTES: Final = 32 * 1024 * 1024
 BATCH_RECORDS_MAX: Final = 2_000
@@ -49,7 +56,8 @@ class Stretch:
     `begins_with` and `digest` are the digests of the states before it (None: nothing) and after it,
     `chain` is the digest chain after it, `newest_ms` the newest append time of its records, in ms
     since 1970 UTC; `skipped` has ranges of positions, `files` the digest of each file;
-    `fold_seconds` is how long the fold took when the stretch was made.
+    `fold_seconds` is how long the fold took when the stretch was made. `follows` is the seal of the
+    stretch before it (`NO_SEAL`: it is the first; None: older programs wrote none), `seal` its own.
     """
 
     path: Path
@@ -63,6 +71,8 @@ class Stretch:
     skipped: tuple[tuple[int, int], ...]
     fold_seconds: float
     files: dict[str, str]
+    follows: str | None
+    seal: str
 
     @classmethod
     def at(cls, path: Path) -> Stretch:
@@ -72,12 +82,15 @@ class Stretch:
             ArchiveBrokenError: Its manifest cannot be read, or is of a format from later on.
         """
         try:
-            manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+            content = (path / MANIFEST).read_bytes()
+            manifest = json.loads(content)
             if manifest["format"] != FORMAT:
                 raise ArchiveBrokenError(
                     f"{path} is of format {manifest['format']}, this program knows {FORMAT}: "
                     "upgrade it"
                 )
+            # A time that nobody can print is none that was written.
+            datetime.fromtimestamp(manifest["newest_ms"] / 1000, UTC)
             return cls(
                 path=path,
                 queue_manager=str(manifest["queue_manager"]),
@@ -90,10 +103,12 @@ class Stretch:
                 skipped=tuple((int(first), int(last)) for first, last in manifest["skipped"]),
                 fold_seconds=float(manifest["fold_seconds"]),
                 files=dict(manifest["files"]),
+                follows=manifest.get("follows"),
+                seal=hashlib.sha256(content).hexdigest(),
             )
         except OSError as error:
             raise ArchiveBrokenError(f"{path / MANIFEST} {unreadable(error, REMEDY)}") from error
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise ArchiveBrokenError(
                 f"{path / MANIFEST} cannot be read: it is not as it was written; {REMEDY}"
             ) from error
@@ -102,6 +117,15 @@ class Stretch:
     def name(self) -> str:
         """Its first position as its directory is called by it."""
         return self.path.name
+
+    @property
+    def newest_at(self) -> datetime:
+        """The newest append time of its records."""
+        return datetime.fromtimestamp(self.newest_ms / 1000, UTC)
+
+    def is_behind(self, before: Stretch | None) -> bool:
+        """Whether it was added behind what stands before it now."""
+        return self.follows in (None, NO_SEAL if before is None else before.seal)
 
     def part(self, name: str) -> str:
         """The directory of a part, for Spark."""
@@ -133,7 +157,11 @@ class Stretch:
             raise ArchiveBrokenError(f"{problem}; {REMEDY}")
 
     def records(self, last: int | None = None) -> Iterator[list[list[Any]]]:
-        """Its records in order, up to a position: columns as `RECORD_COLUMNS` names them."""
+        """Its records in order, up to a position: columns as `RECORD_COLUMNS` names them.
+
+        Raises:
+            ArchiveBrokenError: One has no position or time.
+        """
         import pyarrow.parquet as pq
 
         for path in sorted((self.path / RECORDS).glob("*.parquet")):
@@ -145,6 +173,8 @@ class Stretch:
             )
             records = max(1, min(BATCH_RECORDS_MAX, BATCH_BYTES * rows // max(1, size)))
             for batch in file.iter_batches(batch_size=records, columns=list(RECORD_COLUMNS)):
+                if any(batch.column(name).null_count for name in RECORD_COLUMNS[:-1]):
+                    raise ArchiveBrokenError(f"{path} has records without a position or time")
                 if last is not None:
                     batch = _up_to(batch, last)
                 yield [column.to_pylist() for column in batch.columns]

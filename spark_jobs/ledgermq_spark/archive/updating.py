@@ -9,10 +9,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ledgermq_spark.archive.log_archive import LogArchive
+from ledgermq_spark.archive.log_archive import LogArchive, check_seals
 from ledgermq_spark.archive.stretch import (
     FORMAT,
     MANIFEST,
+    NO_SEAL,
     OPERATIONS,
     RECORDS,
     ArchiveBrokenError,
@@ -81,6 +82,7 @@ def extend(
     """Add to an archive up to a position or time, as `update_archive` says."""
     with archive.adding():
         held = archive.stretches()
+        check_seals(held)
         before = held[-1] if held else None
         first = next_first = 0 if before is None else before.last + 1
         _check_same_log(work, archive, before)
@@ -164,6 +166,7 @@ def _make(
         "chain": rebuilt.chain.hex(),
         "skipped": [[one.first, one.last] for one in rebuilt.skipped],
         "fold_seconds": round(rebuilt.seconds, 3),
+        "follows": NO_SEAL if before is None else before.seal,
     }
     write_durably(
         place / MANIFEST, json.dumps(manifest | {"files": settled_digests(place)}, indent=2)

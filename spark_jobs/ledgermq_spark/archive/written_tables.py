@@ -85,7 +85,7 @@ def write_new(
             from another one.
     """
     tell = progress or (lambda *_: None)
-    stretches = LogArchive(path, queue_manager).there()
+    stretches = LogArchive(path, queue_manager).sealed()
     spark = spark or spark_session()
     scratch = directory or directory_until_exit()
     with _growing_in(output, table_format):

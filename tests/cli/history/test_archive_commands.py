@@ -119,7 +119,9 @@ def test_an_archive_is_proven_and_listed(cli, archived):
     assert answer.document["findings"] == []
     (listed,) = cli("archive", "list", archived["directory"], "--json").document
     assert listed["last"] == archived["update"]["to"]
-    assert len(listed["digest"]) == 64
+    assert len(listed["digest"]) == len(listed["seal"]) == 64
+    shown = cli("chain", "show", "--at", listed["last"], "--json").document
+    assert listed["anchor"] == shown["anchor"]
 
 
 def test_a_damaged_archive_is_told_by_its_file_and_not_asked_for_laws(cli, archived, tmp_path):

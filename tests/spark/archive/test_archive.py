@@ -134,6 +134,9 @@ def test_an_archive_of_another_log_is_not_added_to(spark, broker, path):
         update_archive(shorter.bootstrap, "QM1", path, spark=spark, **shorter.where)
 
 
+LANES = '{"last": 3, "at": "", "digest": "", "lane_ends": {"a": 1}}'
+
+
 class TestTampering:
     """Who changes an archive with its manifests is found by the proof; damage is told at once."""
 
@@ -198,7 +201,7 @@ class TestTampering:
             prove()
             assert json.loads(written.read_text()).keys() == names
 
-    @pytest.mark.parametrize("text", ["", "[]", "3", '{"last": 3}', "[" * 100_000])
+    @pytest.mark.parametrize("text", ["", "[]", "3", '{"last": 3}', "[" * 100_000, LANES])
     def test_a_note_of_the_last_audit_that_is_none(self, copy, text):
         """Without it the next audit begins at the beginning: so it may be taken away."""
         archive = LogArchive(copy, "QM1")
@@ -241,7 +244,7 @@ class TestTampering:
         "changes",
         [
             *({"first": "x"}, {"last": None}, {"files": None}, {"chain": "no"}, {"skipped": [1]}),
-            *([], None),
+            *([], None, {"newest_ms": 10**30}),
         ],
     )
     def test_a_manifest_that_says_something_else(self, copy, changes):
@@ -257,6 +260,66 @@ class TestTampering:
         """Whoever can write manifests cannot leave out a record: it is a hole."""
         self.change(copy, "records", lambda table: pa.concat_tables([table[:9], table[10:]]))
         assert self.problems(spark, copy).keys() == {0}
+        assert "the record of position 9 is not where it was" in self.problems(spark, copy)[0]
+
+    def test_a_record_left_out_of_the_last_stretch(self, spark, copy):
+        """No stretch follows that knows its seal: what lies behind it is not told as it is not."""
+        last = LogArchive(copy, "QM1").stretches()[-1]
+        cut = lambda table: pa.concat_tables([table[:9], table[10:]])  # noqa: E731
+        self.change(copy, "records", cut, -1)
+        problem = f"the record of position {last.first + 9} is not where it was"
+        with pytest.raises(ArchiveBrokenError, match=problem):
+            rebuild_archived(copy, "QM1", last.last - 1, spark=spark)
+
+    def test_a_record_without_its_time(self, spark, copy):
+        """As no Kafka has one."""
+
+        def changed(table):
+            at = table.schema.get_field_index("append_time_ms")
+            times = table.column("append_time_ms").to_pylist()
+            return table.set_column(at, "append_time_ms", pa.array([None, *times[1:]], pa.int64()))
+
+        self.change(copy, "records", changed, -1)
+        (problem,) = self.problems(spark, copy).values()
+        assert problem.endswith("has records without a position or time")
+
+    @pytest.mark.parametrize("column", ["key", "headers"])
+    def test_what_belongs_to_no_digest_of_the_fold(self, spark, copy, column):
+        """Keys and headers: the stretch behind knows the seal, and else whoever noted the last."""
+        before = LogArchive(copy, "QM1").sealed()
+
+        def changed(table):
+            at = table.schema.get_field_index(column)
+            field = table.schema.field(at)
+            return table.set_column(at, field, pa.nulls(len(table), field.type))
+
+        self.change(copy, "records", changed, -1)
+        assert LogArchive(copy, "QM1").sealed()[-1].seal != before[-1].seal
+        self.change(copy, "records", changed)
+        assert "its manifest has another seal" in self.problems(spark, copy)[0]
+        with pytest.raises(ArchiveBrokenError, match=f"or {before[0].path}.* was; take it from"):
+            archived_facts(copy, "QM1", spark=spark)
+        found, findings = run_proof(copy, "QM1", spark=spark)
+        assert (found[0].problem is None, findings) == (False, [])
+
+    def test_positions_that_were_not_declared_skipped(self, spark, copy):
+        """The fold passed over none."""
+        path = LogArchive(copy, "QM1").stretches()[-1].path / "manifest.json"
+        manifest = json.loads(path.read_text())
+        skipped = [[manifest["first"], manifest["first"]]]
+        path.write_text(json.dumps(manifest | {"skipped": skipped}))
+        (problem,) = self.problems(spark, copy).values()
+        assert "other positions declared skipped" in problem
+
+    def test_a_time_that_no_record_has(self, spark, copy):
+        """A moment before it is not found among the records."""
+        last = LogArchive(copy, "QM1").stretches()[-1]
+        path = last.path / "manifest.json"
+        manifest = json.loads(path.read_text())
+        path.write_text(json.dumps(manifest | {"newest_ms": last.newest_ms + 60_000}))
+        moment = datetime.fromtimestamp(last.newest_ms / 1000 + 30, UTC)
+        with pytest.raises(ArchiveBrokenError, match="has no record of its newest time"):
+            rebuild_archived(copy, "QM1", moment, spark=spark)
 
     def test_a_record_left_out_at_the_end(self, spark, copy):
         """It ends too early."""
@@ -331,6 +394,14 @@ class TestTampering:
         self.change(copy, "fold", changed, last)
         problem = "the fold gives other root than the archive has"
         assert self.problems(spark, copy) == {last: problem}
+        with pytest.raises(ArchiveBrokenError, match="does not add up to its digest; take the"):
+            rebuild_archived(copy, "QM1", spark=spark)
+
+    def test_a_last_state_that_is_none(self, spark, copy):
+        """Garbage with a digest in the manifest."""
+        self.change(copy, "fold", lambda table: table[:0], -1)
+        with pytest.raises(ArchiveBrokenError, match=r"cannot be read: .*; take the stretch"):
+            rebuild_archived(copy, "QM1", spark=spark)
 
     def test_the_time_up_to_which_a_stretch_goes(self, spark, copy):
         """By it a moment is looked up."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +21,8 @@ STRETCH_COLUMNS: Final = (
     Column(key="last", heading="TO", number=True),
     Column(key="newest_at", heading="UNTIL"),
     Column(key="digest", heading="DIGEST OF THE STATE", cut=True),
+    Column(key="anchor", heading="ANCHOR", cut=True),
+    Column(key="seal", heading="SEAL", cut=True),
 )
 PROVEN_COLUMNS: Final = (
     Column(key="first", heading="FROM", number=True),
@@ -100,11 +101,13 @@ def list_stretches(target: Target, output: Output, directory: Path) -> None:
         {
             "first": one.first,
             "last": one.last,
-            "newest_at": datetime.fromtimestamp(one.newest_ms / 1000, UTC).isoformat(),
+            "newest_at": one.newest_at.isoformat(),
             "digest": one.digest,
+            "anchor": f"{one.last}:{one.chain.hex()}",
+            "seal": one.seal,
             "path": str(one.path),
         }
-        for one in LogArchive(directory, target.queue_manager).there()
+        for one in LogArchive(directory, target.queue_manager).sealed()
     ]
     output.table(STRETCH_COLUMNS, rows)
 
