@@ -469,3 +469,13 @@ def test_properties_keep_text_that_only_looks_like_a_number():
         "h": "x=y",
         "i": "nan",
     }
+
+
+def test_a_directory_of_backups_that_is_not_there_is_not_passed_over(plain, tmp_path, monkeypatch):
+    """An audit would agree without what they noted; that of the settings may come later."""
+    where = ("--bootstrap", f"127.0.0.1:{free_port()}", "--json")
+    answer = plain("audit", "--directory", tmp_path / "no", *where)
+    assert answer.code == exits.USAGE
+    assert f"there is no directory '{tmp_path / 'no'}'" in answer.error["message"]
+    monkeypatch.setenv("LEDGERMQ_JOURNAL_DIRECTORY", str(tmp_path / "no"))
+    assert plain("audit", *where).code == exits.UNREACHABLE

@@ -93,7 +93,7 @@ def _refuse_trimmed(work: Work, queue_manager: str) -> None:
     if work.log.start > 0:
         raise PositionOutOfRangeError(
             f"the log of {queue_manager} begins at position {work.log.start}: its tables need all "
-            "of it, from position 0"
+            "of it, from position 0; an archive of it may have that (--archive)"
         )
 
 

@@ -16,6 +16,7 @@ from ledgermq.wire.topics.reading import reader_settings
 from ledgermq.wire.topics.registry import Claim, RegistryError, find_queue_manager
 
 REQUEST_TIMEOUT_SECONDS = 20.0
+TRIMMED = "what stood before it was trimmed, an archive of it may have that"
 
 
 class LogUnreachableError(LedgerMQError):
@@ -206,7 +207,8 @@ def resolve_at(
         return _last_position_by(bootstrap, log, moment, where, before=before)
     if moment < log.start:
         raise PositionOutOfRangeError(
-            f"position {moment} lies before the start of the log: {where} begins at {log.start}"
+            f"position {moment} lies before the start of the log: {where} begins at {log.start}; "
+            f"{TRIMMED}"
         )
     if moment > last:
         raise PositionOutOfRangeError(
@@ -225,10 +227,9 @@ def other_log(moment: Position, queue_manager: str) -> str:
 
 def before_first(time: str, where: str, first: int) -> PositionOutOfRangeError:
     """The error for a time before all that there is; `first` is the first position."""
-    trimmed = "; what stood before it was trimmed, an archive of it may have that"
     return PositionOutOfRangeError(
         f"{time} lies before the first record of {where}: name position {first}, or a later time"
-        f"{trimmed if first else ''}"
+        f"{f'; {TRIMMED}' if first else ''}"
     )
 
 

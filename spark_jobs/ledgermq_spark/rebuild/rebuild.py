@@ -132,7 +132,7 @@ def fold_log(
     if plan.start < log.start:
         raise LogTrimmedError(
             f"the log of {claim.queue_manager} begins at position {log.start}: what stood before "
-            "is gone, and no whole checkpoint covers it"
+            "is gone, and no whole checkpoint covers it; an archive of it may have that"
         )
     place = (directory or directory_until_exit()) / "fold"
     name = claim.queue_manager

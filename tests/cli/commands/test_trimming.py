@@ -124,6 +124,8 @@ def check_what_is_left(plain, bootstrap, furthest):
     assert (report["verdict"], report["anomalies"]) == ("unproven", [])
     assert f"begins at position {furthest}" in report["unproven"][0]
     assert any(one.startswith("INF-19 conservation: ") for one in report["notes"])
+    refused = plain("sql", "SELECT 1 AS one", "--json", "--bootstrap", bootstrap)
+    assert "an archive of it may have that (--archive)" in refused.error["message"]
     proof = report["chain_proof"]
     # The checkpoints that were kept when the log was cut have made room for younger ones since.
     assert proof["start"] >= furthest

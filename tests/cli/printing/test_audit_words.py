@@ -17,3 +17,9 @@ def test_what_a_report_has_not_has_no_heading(capsys):
     assert out == ""
     assert "1 queue, 1 never used\n" in err
     assert "done by hand, as the report lists it: 1 operation\n" in err
+
+
+def test_an_audit_that_had_nothing_to_compare_says_so(capsys):
+    """As of a trimmed log below its oldest checkpoint."""
+    _print(TARGET, Output(as_json=False), report_of(compared={}, position=7, time=-1))
+    assert "compared up to QM1@7: nothing\n" in capsys.readouterr().err

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.core import ParameterSource
 
 from ledgermq.cli.options.journal_choice import directory_option
 from ledgermq.cli.options.moments import MOMENT, position_at
@@ -120,6 +121,11 @@ def audit(
     if report_directory is not None:
         # Told before the audit: its verdict would be lost.
         check_writable(report_directory, "a report")
+    if _is_mistaken(directory):
+        raise click.BadParameter(
+            f"there is no directory {str(directory)!r}, so no backup there could be compared",
+            param_hint="'--directory'",
+        )
     target.check_broker()
     position = position_at(target, at)
     live_position = None
@@ -142,6 +148,17 @@ def audit(
         # Also where the disk is full: the verdict took long.
         _tell(target, output, report, written)
     return report.exit_code
+
+
+def _is_mistaken(directory: Path | None) -> bool:
+    """Whether a directory was named that is not there: the audit would go on without its anchors.
+
+    That of the settings appears with the first backup of the journal.
+    """
+    source = click.get_current_context().get_parameter_source("directory")
+    return (
+        source is ParameterSource.COMMANDLINE and directory is not None and not directory.is_dir()
+    )
 
 
 def _tell(target: Target, output: Output, report: Any, written: Path | None) -> None:
@@ -192,7 +209,7 @@ def _print(target: Target, output: Output, report: AuditReport) -> None:
         where += f", {iso_time(report.time, precision='milliseconds')}"
     compared = [counted(count, what) for what, count in report.compared.items()]
     compared += [f"{len(report.never_used):,} never used"] if report.never_used else []
-    output.remark(f"compared up to {where}: {', '.join(compared)}")
+    output.remark(f"compared up to {where}: {', '.join(compared) or 'nothing'}")
     for reason, count in report.refusals.items():
         output.remark(f"refused as they should be: {count} for {reason}")
     if report.by_hand or report.corrections:
