@@ -15,6 +15,7 @@ from ledgermq.wire.kafka.settings import client_options
 from ledgermq.wire.topics.identity import log_identity
 from ledgermq.wire.topics.reading import (
     PASSING,
+    LogDamagedError,
     LogUnreadableError,
     offsets_of,
     reader_settings,
@@ -103,6 +104,7 @@ class TopicReader:
         Raises:
             AccessDeniedError: We may not read the topic.
             SourceMovedError: The position that is to be read next is not on the topic.
+            LogDamagedError: The record there is damaged.
             BrokerUnavailableError: Kafka says that it cannot be read.
         """
         found: dict[int, list[Record]] = {}
@@ -118,6 +120,8 @@ class TopicReader:
                 raise SourceMovedError(
                     f"partition {partition} of topic {self.topic} cannot be read on: {error.str()}"
                 )
+            elif error.code() == KafkaError._BAD_MSG:
+                raise LogDamagedError(f"{self.topic}-{partition}", error.str())
             elif error.code() not in PASSING:
                 refused = denied(error, self.topic, "Read")
                 if refused is not None:
