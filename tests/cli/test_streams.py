@@ -33,6 +33,14 @@ def test_an_answer_that_cannot_be_written_is_an_error():
     assert "Traceback" not in found.stderr
 
 
+@pytest.mark.parametrize("closed", [">&-", ">/dev/full"])
+def test_an_answer_that_cannot_be_written_does_not_ask_to_do_it_again(closed):
+    """What was put by then would be there twice."""
+    found = call("acl", "client", closed=closed)
+    assert found.returncode == REFUSED
+    assert "may be done: look before you call it again" in found.stderr
+
+
 @pytest.mark.parametrize("closed", ["<&-", "2>&-"])
 def test_without_input_or_remarks_a_command_answers_all_the_same(closed):
     """A daemon may have closed them."""

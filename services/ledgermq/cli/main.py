@@ -82,13 +82,19 @@ _CHECKOUT: Final = {
 _VERDICTS: Final = ("archive", "audit", "check", "doctor")
 # What to do where the system refuses.
 _REMEDIES: Final = {
-    errno.EBADF: "call the command with one that can be written, such as /dev/null",
     errno.EACCES: "call the command as a user who may read and write there",
     errno.EPERM: "call the command as a user who may read and write there",
     errno.EROFS: "name a directory that can be written",
     errno.ENOSPC: "make room there, and call the command again",
     errno.EDQUOT: "make room there, and call the command again",
+    errno.EMFILE: "allow the process more of them (`ulimit -n`), and call the command again",
 }
+_NOT_WRITTEN: Final = (errno.EBADF, errno.EDQUOT, errno.EIO, errno.ENOSPC)
+# Where no file is named, it was standard output: what was put by then would be put twice.
+_UNANSWERED: Final = (
+    "the answer cannot be written, but what the command was to do may be done: look before you "
+    "call it again, with an output that can be written"
+)
 
 
 class _Commands(click.Group):
@@ -204,6 +210,8 @@ def _of_the_system(error: OSError) -> str:
         return str(error)
     where = [str(one) for one in (error.filename, error.filename2) if one is not None]
     remedy = _REMEDIES.get(error.errno or 0)
+    if not where and error.errno in _NOT_WRITTEN:
+        remedy = _UNANSWERED
     text = ": ".join([*where, error.strerror])
     return f"{text}; {remedy}" if remedy else text
 

@@ -101,6 +101,23 @@ def test_put_that_stops_half_way_says_how_many_were_put(cli, queue):
     assert len(cli("browse", queue, "--body-only").lines) == 3
 
 
+def test_put_names_the_line_that_is_no_text(cli, queue):
+    """The lines before it are put, and counted."""
+    bad = cli("put", queue, stdin=b"one\ntwo\n\xff\xfe\nfour\n")
+    assert (bad.code, "line 3 is no text in utf-8" in bad.err) == (USAGE, True)
+    assert "2 messages of the input put" in bad.err
+    assert cli("browse", queue, "--body-only").lines == ["one", "two"]
+
+
+def test_put_refuses_a_file_of_json_that_is_no_text(cli, queue, tmp_path):
+    """Its bytes are named, and nothing is put."""
+    path = tmp_path / "document"
+    path.write_bytes(b'{"n": "\xff"}')
+    bad = cli("put", queue, "--json-body", "--file", path)
+    assert (bad.code, "the file is no JSON" in bad.err) == (USAGE, True)
+    assert cli("browse", queue, "--body-only").lines == []
+
+
 def test_put_of_nothing_says_so(cli, queue):
     """Empty standard input puts nothing."""
     assert cli("put", queue, "--json").document == {"queue": queue, "count": 0}

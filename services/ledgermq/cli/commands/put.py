@@ -130,15 +130,21 @@ def put(
 def _body(body: str | None, file: BinaryIO | None, json_body: bool) -> Any:
     if file is not None:
         data = file.read()
-        return map_from_json(data.decode(), where="the file") if json_body else data
+        return map_from_json(data, where="the file") if json_body else data
     return map_from_json(body or "", where="BODY") if json_body else body
 
 
 def _lines(output: Output, json_body: bool) -> Iterator[Any]:
     if sys.stdin.isatty():
         output.remark("Reading messages from standard input, one a line; Ctrl-D ends.")
-    for number, line in enumerate(click.get_text_stream("stdin"), 1):
+    # What is no text passes here as surrogates, so that its line can be named.
+    stream = click.get_text_stream("stdin", errors="surrogateescape")
+    for number, line in enumerate(stream, 1):
         text = line.removesuffix("\n").removesuffix("\r")
+        if any("\udc80" <= character <= "\udcff" for character in text):
+            raise click.UsageError(
+                f"line {number} is no text in {stream.encoding}: put bytes with --file"
+            )
         yield map_from_json(text, where=f"line {number}") if json_body else text
 
 

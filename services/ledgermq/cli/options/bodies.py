@@ -28,7 +28,7 @@ selector_option: Final = click.option(
 )
 
 
-def map_from_json(text: str, *, where: str) -> dict[str, Any]:
+def map_from_json(text: str | bytes, *, where: str) -> dict[str, Any]:
     """The map message in a JSON object; nested values are refused when it is sent."""
     try:
         found = json.loads(text)
