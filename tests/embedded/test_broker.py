@@ -1,5 +1,6 @@
 """Tests of the embedded broker with a real Kafka: it keeps data, and dies with its owner."""
 
+import errno
 import os
 import signal
 import socket
@@ -187,6 +188,17 @@ def test_a_broker_that_ends_while_starting_shows_its_log(tmp_path):
     with pytest.raises(BrokerStartError, match="Too small maximum heap"):
         broker.start()
     assert not broker.running
+
+
+def test_a_full_disk_is_told_with_what_to_do(tmp_path, monkeypatch):
+    """Where the system refuses, a number of its error helps nobody."""
+
+    def full(*_given):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(directory_module.BrokerDirectory, "save", full)
+    with pytest.raises(BrokerStartError, match=r": No space left on device\. .*there is room"):
+        EmbeddedBroker(tmp_path).start()
 
 
 def test_a_preparation_that_was_cut_short_is_done_again(tmp_path):

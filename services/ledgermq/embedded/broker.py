@@ -183,8 +183,11 @@ class EmbeddedBroker:
         try:
             return self._start_locked(command, lock)
         except OSError as cause:
+            where = f"{cause.filename}: " if cause.filename else ""
             raise BrokerStartError(
-                f"The broker in {self.directory} did not start, as the system refused: {cause}."
+                f"The broker in {self.directory} did not start, as the system refused: "
+                f"{where}{cause.strerror or cause}. See to it that there is room and that this "
+                "user may write there, and start it again."
             ) from cause
         finally:
             # The broker's processes hold the lock from here on.

@@ -141,10 +141,12 @@ def _lines(output: Output, json_body: bool) -> Iterator[Any]:
     stream = click.get_text_stream("stdin", errors="surrogateescape")
     for number, line in enumerate(stream, 1):
         text = line.removesuffix("\n").removesuffix("\r")
-        if any("\udc80" <= character <= "\udcff" for character in text):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
             raise click.UsageError(
                 f"line {number} is no text in {stream.encoding}: put bytes with --file"
-            )
+            ) from None
         yield map_from_json(text, where=f"line {number}") if json_body else text
 
 
