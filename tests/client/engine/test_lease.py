@@ -1,11 +1,12 @@
 """The lease by hand: nothing is handed over while it is not sure that the session is there."""
 
+import dataclasses
 import threading
 
 import pytest
 
 import ledgermq
-from ledgermq.protocol.operations import Alive
+from ledgermq.protocol.operations import Alive, Get
 from support.brokers.hand_made import Desk, accepted, delivered, ended
 
 SUSPECT_SECONDS = 15.0
@@ -166,3 +167,67 @@ def test_a_session_with_a_listener_can_be_closed_while_nobody_answers(route, ses
     assert asking.wait(20)
     session.close()
     assert (asked(route), called) == (1, [])
+
+
+def freezes_at(route, session, is_it):
+    """The client stands still while such an operation is answered; then its session is gone."""
+    answer, frozen = route.log.on_write, threading.Event()
+
+    def write(operation):
+        if frozen.is_set():
+            route.tell(ended(50, session.handle))
+            return
+        if is_it(operation):
+            route.log.now += SUSPECT_SECONDS
+            frozen.set()
+        answer(operation)
+
+    route.log.on_write = write
+
+
+def test_it_asks_again_when_it_was_frozen_while_it_told_of_a_doubt(route, session):
+    """The answer may be old: what came behind it is not read yet."""
+    consumer = session.consumer("queue:q")
+    freezes_at(route, session, lambda one: isinstance(one, Alive))
+    route.tell(dataclasses.replace(delivered(0, session.handle, 1, 1), in_doubt=True))
+    with pytest.raises(ledgermq.SessionLostError):
+        consumer.receive(20)
+    assert not session._work.settling.handed
+
+
+def is_withdrawal(operation):
+    """Whether it asks for nothing any longer."""
+    return isinstance(operation, Get) and operation.credit == 0
+
+
+def crosses_a_withdrawal(route, session):
+    """The next Get that withdraws credit crosses a message."""
+    answer = route.log.on_write
+
+    def write(operation):
+        if is_withdrawal(operation):
+            route.tell(delivered(0, session.handle, 1, 1))
+        answer(operation)
+
+    route.log.on_write = write
+
+
+@pytest.mark.parametrize("way", ["receive", "receive_group"])
+def test_it_asks_again_when_it_was_frozen_while_it_withdrew_its_request(route, session, way):
+    """A message that crossed that is not handed over before its session is sure to be there."""
+    consumer = session.consumer("queue:q", prefetch=0)
+    crosses_a_withdrawal(route, session)
+    freezes_at(route, session, is_withdrawal)
+    with pytest.raises(ledgermq.SessionLostError):
+        getattr(consumer, way)(0.01)
+    assert not session._work.settling.handed
+
+
+def test_what_crosses_a_withdrawal_is_handed_over_once_it_is_sure(route, session):
+    """Its call asks, though its time is over: nobody else may have the message now."""
+    consumer = session.consumer("queue:q", prefetch=0)
+    crosses_a_withdrawal(route, session)
+    route.log.operations.clear()
+    route.log.now = SUSPECT_SECONDS
+    assert consumer.receive(0.01).delivery == 1
+    assert asked(route) == 1

@@ -392,14 +392,18 @@ class Getter(Generic[M]):
         False: there is no answer within the time, or it was closed meanwhile.
         """
         buffer = self.buffer
-        while buffer.lowest and not self.work.lease.holds_locked():
-            if not (yield from self._news(deadline)):
-                return False
-            self._check_usable_locked()
-        if not buffer.in_doubt:
-            return True
-        yield from self.work.unseen.report_doubt(buffer)
-        return not self._is_over()
+        while buffer.lowest:
+            if not self.work.lease.holds_locked():
+                if not (yield from self._news(deadline)):
+                    return False
+                self._check_usable_locked()
+            elif not buffer.in_doubt:
+                return True
+            else:
+                yield from self.work.unseen.report_doubt(buffer)
+                if self._is_over():
+                    return False
+        return True
 
     def _check_usable_locked(self) -> None:
         self._engine.check_usable_locked()
@@ -440,9 +444,10 @@ class Getter(Generic[M]):
         yield from engine.reply(pending)
         self._check_asked()
         buffer.withdrawn()
-        if buffer.in_doubt:
-            yield from self.work.unseen.report_doubt(buffer)
-        return not self._is_over() and self._is_there(group)
+        # Nobody else may have what crossed that, so the end of the call waits to learn whose it is.
+        sure_by = time.monotonic() + engine.timeout_seconds
+        may = yield from self._may_hand_over(sure_by)
+        return may and not self._is_over() and self._is_there(group)
 
     def _news(self, deadline: float | None) -> Steps[bool]:
         """Waits for news of the session; False where nobody is to wait, or not any longer."""
