@@ -128,6 +128,10 @@ PLANTED = {
         with_lines(got(30, "moving-2", "work", "moving-1:3", 1)),
         "I3",
     ),
+    "a message comes again after it was consumed": (
+        with_lines(got(30, "moving-2", "work", "moving-1:3", 1, count=2)),
+        "I3",
+    ),
     "a message is put twice": (
         with_lines(got(30, "moving-2", "work", "moving-1:3", 7, count=2)),
         "I4",
@@ -184,6 +188,12 @@ PLANTED = {
         with_lines(
             got(30, "moving-2", "work", "moving-1:3", 1, count=3),
             got(31, "moving-2", "work", "moving-1:3", 1, count=2),
+        ),
+        "I8",
+    ),
+    "two applications are handed one delivery": (
+        with_lines(
+            got(20.1, "moving-2", "work", "moving-1:1", 0, count=2),
         ),
         "I8",
     ),

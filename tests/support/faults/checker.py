@@ -39,6 +39,7 @@ class Unit:
     puts: list[Place]
     gets: list[Place]
     end: str = "unknown"
+    ended_at: float = 0.0
 
     @property
     def acted(self) -> bool:
@@ -105,7 +106,8 @@ def facts_of(lines: Iterable[Line]) -> Facts:
             facts.units.append(unit)
             open_units[client, line["unit"]] = unit
         elif step in ("ok", "fail"):
-            open_units[client, line["unit"]].end = step
+            unit = open_units[client, line["unit"]]
+            unit.end, unit.ended_at = step, line["at"]
         elif step == "got":
             facts.got[line["queue"], line["body"]].append(line)
             facts.by_consumer[client, line["queue"]].append(line)
@@ -149,6 +151,19 @@ def nothing_is_taken_twice(facts: Facts) -> Iterator[Violation]:
         if any(line["count"] == 1 for line in lines[1:]):
             text = f"{body} on {queue} came again and did not say so"
             yield Violation(law="I3", text=text, bodies=(body,))
+
+
+def what_was_consumed_never_comes_again(facts: Facts) -> Iterator[Violation]:
+    """I3: nobody is handed a message once a client knows that it has consumed it."""
+    for unit in facts.units:
+        if not unit.acted or unit.what == "taken":
+            continue
+        for queue, body in unit.gets:
+            lines = facts.got.get((queue, body), [])
+            later = [line for line in lines if line["at"] > unit.ended_at]
+            if later:
+                text = f"{body} of {queue} came to {later[0]['client']} after it was consumed"
+                yield Violation(law="I3", text=text, bodies=(body,))
 
 
 def nothing_is_put_twice(facts: Facts) -> Iterator[Violation]:
@@ -226,10 +241,10 @@ def taken_and_put_go_together(facts: Facts) -> Iterator[Violation]:
 
 
 def what_comes_back_is_counted(facts: Facts) -> Iterator[Violation]:
-    """I8: a message that was rolled back comes again, and its count rises."""
+    """I8: a message that was handed over comes again with a higher count, whoever gets it."""
     for (queue, body), lines in facts.got.items():
         counts = [line["count"] for line in lines]
-        if any(later < earlier for earlier, later in pairwise(counts)):
+        if any(later <= earlier for earlier, later in pairwise(counts)):
             text = f"{body} of {queue} came with the counts {counts}"
             yield Violation(law="I8", text=text, bodies=(body,))
 
@@ -261,6 +276,7 @@ LAWS: tuple[Callable[[Facts], Iterator[Violation]], ...] = (
     nothing_is_lost,
     nothing_is_invented,
     nothing_is_taken_twice,
+    what_was_consumed_never_comes_again,
     nothing_is_put_twice,
     order_is_kept,
     work_is_whole,
