@@ -4,9 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
+from ledgermq.client.link.transport import Transport
+from ledgermq.client.settings import ConnectionSettings
+from ledgermq.wire.topics.registry import Claim
 from support.checkout import SERVICES
 
 HOLDER = """
@@ -76,3 +80,22 @@ def test_what_was_fetched_ahead_is_not_handed_over_when_others_have_it(
         finally:
             holder.kill()
             holder.wait(20)
+
+
+def test_the_clock_of_a_connection_goes_on_while_the_machine_sleeps(monkeypatch):
+    """Its sessions end meanwhile; the clock that Python waits by stands still (SES-65)."""
+    asked, clock_gettime = [], time.clock_gettime
+
+    def asleep(clock):
+        asked.append(clock)
+        return clock_gettime(clock) + 60.0
+
+    settings = ConnectionSettings(bootstrap="127.0.0.1:1", queue_manager="QM1")
+    transport = Transport(settings, Claim("QM1", 0, 1))
+    try:
+        before = transport.clock()
+        monkeypatch.setattr(time, "clock_gettime", asleep)
+        assert transport.clock() - before >= 60.0
+        assert asked == [time.CLOCK_BOOTTIME]
+    finally:
+        transport.close(0.0)

@@ -35,6 +35,8 @@ from ledgermq.wire.topics.registry import Claim
 
 LOGGER = logging.getLogger("ledgermq.client")
 HEARTBEAT: Final = "ledgermq.question.Heartbeat"
+# Of Linux; elsewhere there is none.
+CLOCK: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
 QUEUE_FULL_WAIT_SECONDS: Final = 0.05
 # For how long a full queue may hold up whoever writes: no broker has taken anything by then.
 QUEUE_FULL_SECONDS: Final = 5.0
@@ -202,8 +204,11 @@ class Transport:
         self._producer.poll(timeout_seconds)
 
     def clock(self) -> float:
-        """Seconds on the machine's clock that only goes forward."""
-        return time.monotonic()
+        """Seconds on a clock of the machine that only goes forward, also while the machine sleeps.
+
+        Sessions end meanwhile, but the usual clock of Linux stands still.
+        """
+        return time.clock_gettime(CLOCK) if CLOCK is not None else time.monotonic()
 
     def wait_landed(self, receipt: LogReceipt, timeout_seconds: float) -> bool:
         """Waits until an operation is on the log; False after the time-out."""
