@@ -6,6 +6,7 @@ import threading
 import pytest
 
 import ledgermq
+from ledgermq.client.engine.lease import STANDSTILL_SECONDS
 from ledgermq.protocol.operations import Alive, Get
 from support.brokers.hand_made import Desk, accepted, delivered, ended
 
@@ -38,6 +39,13 @@ def consumer(route, session):
     return made
 
 
+def run_until(desk, engine, until):
+    """The client runs until then; none of its heartbeats comes onto the log."""
+    while desk.log.now < until:
+        desk.log.now = min(desk.log.now + 1, until)
+        engine.heard(desk.log.heard_at)
+
+
 def asked(route):
     """How often the queue manager was asked whether the session is there."""
     return len(route.written(Alive))
@@ -48,9 +56,10 @@ def test_a_heartbeat_that_the_log_took_makes_sure_for_the_suspect_timeout():
     desk = Desk()
     desk.log.heard_at = 0.0
     engine = desk.session(5)
-    lease, log = desk.works[engine].lease, desk.log
+    lease = desk.works[engine].lease
     found = []
-    for log.now, heard_at in ((14.9, 0.0), (15.0, 0.0), (15.0, 14.0)):
+    for now, heard_at in ((14.9, 0.0), (15.0, 0.0), (15.0, 14.0)):
+        run_until(desk, engine, now)
         found.append(lease.holds_locked())
         engine.heard(heard_at)
     assert found == [True, False, False]
@@ -62,10 +71,10 @@ def test_a_heartbeat_in_time_renews_it():
     desk = Desk()
     desk.log.heard_at = 0.0
     engine = desk.session(5)
-    desk.log.now = 14.0
+    run_until(desk, engine, 14.0)
     engine.heard(10.0)
     engine.heard(5.0)
-    desk.log.now = 24.9
+    run_until(desk, engine, 24.9)
     assert desk.works[engine].lease.holds_locked()
     desk.log.now = 25.0
     assert not desk.works[engine].lease.holds_locked()
@@ -81,10 +90,48 @@ def test_it_begins_anew_when_the_question_was_written_and_not_when_it_was_answer
     assert not lease.holds_locked()
     assert not lease.holds_locked()
     assert log.kinds() == ["Alive"]
-    log.now = 110.0
+    run_until(desk, engine, 110.0)
     engine.take(accepted(7, 5, 1))
-    for log.now, holds in ((114.9, True), (115.0, False)):
+    for now, holds in ((114.9, True), (115.0, False)):
+        run_until(desk, engine, now)
         assert lease.holds_locked() is holds
+    assert log.kinds() == ["Alive", "Alive"]
+
+
+@pytest.mark.parametrize("first", ["round", "receive"])
+def test_a_client_that_stood_still_asks_though_its_heartbeat_is_on_the_log(first):
+    """Somebody may have taken its connection over; whoever wakes first does not make it sure."""
+    desk = Desk()
+    desk.log.heard_at = 0.0
+    engine = desk.session(5)
+    lease, log = desk.works[engine].lease, desk.log
+    log.now = STANDSTILL_SECONDS
+    if first == "round":
+        engine.heard(0.0)
+    assert not lease.holds_locked()
+    engine.heard(log.now)
+    assert not lease.holds_locked()
+    engine.take(accepted(7, 5, 1))
+    assert lease.holds_locked()
+    assert log.kinds() == ["Alive"]
+
+
+@pytest.mark.parametrize("first", ["round", "answer"])
+def test_what_was_asked_before_a_standstill_does_not_make_sure(first):
+    """Its answer may be old; so it asks anew."""
+    desk = Desk()
+    desk.log.heard_at = 0.0
+    engine = desk.session(5)
+    lease, log = desk.works[engine].lease, desk.log
+    log.now = 10.0
+    assert not lease.holds_locked()
+    log.now = 13.0
+    if first == "round":
+        engine.heard(10.0)
+    engine.take(accepted(7, 5, 1))
+    assert not lease.holds_locked()
+    engine.take(accepted(8, 5, 2))
+    assert lease.holds_locked()
     assert log.kinds() == ["Alive", "Alive"]
 
 

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from ledgermq.client.engine.lease import STANDSTILL_SECONDS
 from ledgermq.client.link.transport import Transport
 from ledgermq.client.settings import ConnectionSettings
 from ledgermq.wire.topics.registry import Claim
@@ -80,6 +81,64 @@ def test_what_was_fetched_ahead_is_not_handed_over_when_others_have_it(
         finally:
             holder.kill()
             holder.wait(20)
+
+
+SUBSCRIBER = """
+import sys
+import time
+import ledgermq
+
+address, prefix, topic = sys.argv[1:]
+connection = ledgermq.connect(address, topic_prefix=prefix, client_id="billing", takeover="secret")
+session = connection.session()
+consumer = session.consumer(topic, subscription="all", durable=True)
+print(consumer.receive(20).body, flush=True)
+while not consumer._getter.buffer.count:
+    time.sleep(0.05)
+print("ahead", flush=True)
+sys.stdin.readline()
+got = []
+try:
+    while message := consumer.receive(3):
+        got.append(message.body)
+except ledgermq.SessionLostError:
+    got.append("lost")
+print(*got, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_what_was_fetched_ahead_is_not_handed_over_by_a_client_that_was_replaced(
+    installation, named
+):
+    """It was frozen for less than its session lives, and another one took its place (SES-65)."""
+    topic, who = named, {"client_id": "billing", "takeover": "secret"}
+    command = [sys.executable, "-c", SUBSCRIBER, installation.address, installation.topics.prefix]
+    with installation.connect(**who) as first, first.session() as session:
+        first.admin.create_topic(topic)
+        session.consumer(f"topic:{topic}", subscription="all", durable=True).close()
+        session.producer(f"topic:{topic}").send_many([f"m{number}" for number in range(100)])
+    holder = subprocess.Popen(
+        [*command, f"topic:{topic}"],
+        env=os.environ | {"PYTHONPATH": str(SERVICES)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert [holder.stdout.readline().strip() for _ in range(2)] == ["m0", "ahead"]
+        holder.send_signal(signal.SIGSTOP)
+        with installation.connect(**who) as second, second.session() as session:
+            consumer = session.consumer(f"topic:{topic}", subscription="all", durable=True)
+            others = [one.body for one in consumer.until_idle(STANDSTILL_SECONDS + 0.5)]
+        assert others[-99:] == [f"m{number}" for number in range(1, 100)]
+        holder.stdin.write("go on\n")
+        holder.stdin.flush()
+        holder.send_signal(signal.SIGCONT)
+        assert holder.communicate(timeout=60)[0].split() == ["lost"]
+    finally:
+        holder.kill()
+        holder.wait(20)
 
 
 def test_the_clock_of_a_connection_goes_on_while_the_machine_sleeps(monkeypatch):
