@@ -96,3 +96,46 @@ def test_ses_18_a_commit_waits_for_the_callbacks_of_those_before_it(connection, 
         entered.set()
         session.commit()
         assert called == [1, 1]
+
+
+@pytest.mark.parametrize("ending", [SystemExit(1), KeyboardInterrupt(), GeneratorExit()])
+def test_a_callback_that_would_end_its_thread_does_not_keep_others_from_being_called(
+    connection, queue, caplog, ending
+):
+    """Such as one that calls sys.exit(): commit and close would wait in vain for those behind it."""
+    found = threads_queue.Queue()
+
+    def fail(_):
+        raise ending
+
+    with connection.session() as session:
+        producer, engine = session.producer(queue), session._engine
+        with engine.lock:
+            engine.callbacks.soon(lambda: fail(None))
+            engine.callbacks.soon(lambda: found.put("called"))
+        assert found.get(timeout=20) == "called"
+        producer.send_async("x").add_done_callback(lambda _: found.put("called too"))
+        assert found.get(timeout=20) == "called too"
+    assert "a callback of the application failed" in caplog.text
+
+
+def test_callbacks_that_no_thread_was_to_be_had_for_are_called_with_the_next_one(
+    connection, queue, monkeypatch, caplog
+):
+    """The reader, which finds no thread, still tells everybody else what came."""
+    found = threads_queue.Queue()
+    start = threading.Thread.start
+
+    def refuse(thread):
+        if thread.name == "ledgermq-callbacks":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with connection.session() as session:
+        callbacks = session._engine.callbacks
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refuse)
+            callbacks.soon(lambda: found.put("first"))
+        callbacks.soon(lambda: found.put("second"))
+        assert [found.get(timeout=20) for _ in range(2)] == ["first", "second"]
+    assert "can't start new thread" in caplog.text

@@ -34,10 +34,14 @@ class Callbacks:
             self._due.append(callback)
             self._condition.notify_all()
             if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="ledgermq-callbacks", daemon=True
-                )
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="ledgermq-callbacks", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError as error:
+                    # The reader calls this, and has more to tell.
+                    LOGGER.error("completion callbacks wait for the next one: %s", error)
+                else:
+                    self._thread = thread
 
     def call(self, callback: Callable[[], object]) -> None:
         """Calls it in this thread; what it raises is logged."""
@@ -78,7 +82,11 @@ class Callbacks:
                     self._thread = None
                     return
                 callback = self._due[0]
-            self.call(callback)
+            try:
+                self.call(callback)
+            except BaseException:
+                # A cancelled coroutine and sys.exit() too: the callbacks behind it are still due.
+                LOGGER.exception("a callback of the application failed")
             with self._condition:
                 # Only now: who waits, waits until it has returned.
                 self._due.popleft()
