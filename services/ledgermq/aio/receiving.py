@@ -149,8 +149,12 @@ class Consumer(Closing):
         self._taking.check_loop()
         if not self._shared.closed:
             self._shared.closed = True
-            await self._taking.run_to_the_end(self._shared.close(timeout))
+            await self._taking.to_the_end(self._close(timeout))
             self._shared.warn_of_rest()
+
+    async def _close(self, timeout: float | None) -> None:
+        with self._shared.closing():
+            await self._taking.run(self._shared.close(timeout))
 
 
 @typed

@@ -129,10 +129,12 @@ class Session(OfSession, Closing):
         """See `ledgermq.Session.close`."""
         check_seconds("timeout", timeout)
         self._taking.check_loop()
-        if not self._work.begin_close():
-            return
+        if self._work.begin_close():
+            await self._taking.to_the_end(self._end(timeout))
+
+    async def _end(self, timeout: float | None) -> None:
         try:
-            await self._taking.run_to_the_end(self._work.close(timeout))
+            await self._taking.run(self._work.close(timeout))
         finally:
-            self._work.services.closed(self._work)
+            self._work.leave()
         self._engine.raise_deferred()

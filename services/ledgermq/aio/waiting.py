@@ -108,7 +108,11 @@ class Taking:
     async def run_to_the_end(self, steps: Steps[T]) -> T:
         """Takes the steps of a call, all of them even where the coroutine is cancelled."""
         self.check_loop()
-        return await asyncio.shield(self._start(self.run(steps)))
+        return await self.to_the_end(self.run(steps))
+
+    async def to_the_end(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Awaits what goes on even where whoever awaits it is cancelled."""
+        return await asyncio.shield(self._start(coroutine))
 
     async def or_closed(self, opening: Callable[[], Coroutine[Any, Any, Opened]]) -> Opened:
         """What is being opened; if the coroutine is cancelled, it is closed once it is there."""

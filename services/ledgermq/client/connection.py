@@ -416,6 +416,18 @@ class Connection(ClosingInAnyCase):
         self._closed = True
         wanted = self._settings.timeout_seconds if timeout is None else timeout
         deadline = time.monotonic() + wanted
+        try:
+            problems = self._end_sessions(deadline)
+        except BaseException:
+            # Ctrl-C: heartbeats would keep its sessions alive, and nobody can close it again.
+            self._stop(0.0)
+            raise
+        self._stop(max(0.05, deadline - time.monotonic()))
+        if problems:
+            raise problems[0]
+
+    def _end_sessions(self, deadline: float) -> list[LedgerMQError]:
+        """Closes all that is open; what was raised meanwhile."""
         problems: list[LedgerMQError] = []
         with self._lock:
             sessions = list(self._work)
@@ -441,9 +453,7 @@ class Connection(ClosingInAnyCase):
         except LedgerMQError as error:
             if not control.ended:
                 problems.append(error)
-        self._stop(max(0.05, deadline - time.monotonic()))
-        if problems:
-            raise problems[0]
+        return problems
 
     def _stay_behind(self) -> None:
         """In the child of a fork: nothing of it can be used; its locks may be held for ever."""

@@ -102,7 +102,7 @@ def test_ses_18_a_commit_waits_for_the_callbacks_of_those_before_it(connection, 
 def test_a_callback_that_would_end_its_thread_does_not_keep_others_from_being_called(
     connection, queue, caplog, ending
 ):
-    """Such as one that calls sys.exit(): commit and close would wait in vain for those behind it."""
+    """Such as one that calls sys.exit(): commit would wait in vain for those behind it."""
     found = threads_queue.Queue()
 
     def fail(_):

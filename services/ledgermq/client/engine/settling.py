@@ -109,9 +109,7 @@ class Settling:
         """
         engine, protocol = self._engine, self._engine.protocol
         with engine.lock:
-            going_back = protocol.withdrawals or any(
-                one.operation is Close for one in protocol.pending.values()
-            )
+            going_back = protocol.withdrawals or protocol.is_pending(Close)
             if engine.ended or protocol.crowded or going_back or not protocol.has_application:
                 return
             held = (self.handed, self.unwritten, self.ripe)

@@ -32,6 +32,7 @@ from ledgermq.client.tracing import settled
 from ledgermq.errors import IllegalStateError, OutcomeUnknownError, SessionLostError
 from ledgermq.errors.shown import shown
 from ledgermq.protocol.operations import (
+    Close,
     CreateTemporary,
     DeleteQueue,
     DeleteTopic,
@@ -112,7 +113,8 @@ class Work:
         engine = self.engine
         if self.forgotten and not (engine.closing or engine.ended or self.settling.handed):
             while self.forgotten and not engine.protocol.crowded:
-                self.forgotten.popleft()()
+                self.forgotten[0]()
+                self.forgotten.popleft()
 
     # -- settling ----------------------------------------------------------------------------------
 
@@ -251,13 +253,27 @@ class Work:
 
     def finish_close(self, timeout: float | None) -> None:
         """Waits for the listener that is running and ends the session; by who began to close."""
-        self.listening.end()
         try:
+            self.listening.end()
             self.engine.run(self.close(timeout), claims=False)
         finally:
-            self.await_callbacks(timeout)
-            self.services.closed(self)
+            if self.leave():
+                self.await_callbacks(timeout)
         self.engine.raise_deferred()
+
+    def leave(self) -> bool:
+        """Tells the connection that it is over; False: it is not, and can be closed again.
+
+        So it is where Ctrl-C or an error came before the Close was written: else it would hold what
+        it has for as long as the connection lives.
+        """
+        engine = self.engine
+        with engine.lock:
+            if not (engine.ended or engine.protocol.is_pending(Close)):
+                engine.closing = False
+                return False
+        self.services.closed(self)
+        return True
 
     def refuse_close(self) -> None:
         """Refuses that a listener or callback of the session ends it, which would wait for it."""

@@ -85,6 +85,7 @@ class Heartbeats:
             self._beat_at = now + self._heartbeat_seconds
             self._transport.beat()
         self._soon = False
+        self._router.leave_ended()
         engines = self._router.engines()
         for engine in engines:
             engine.heard(self._transport.heard_at)

@@ -82,6 +82,14 @@ class Router:
     def engines(self) -> list[Engine]:
         return list(self.sessions.values())
 
+    def leave_ended(self) -> None:
+        """Forgets sessions that have ended, also those whose end came after nobody waited for it:
+        nothing comes for them any more.
+        """
+        for engine in self.engines():
+            if engine.ended:
+                self.sessions.pop(engine.handle, None)
+
     def opening_waits(self, now: float, patience_seconds: float = 1.0) -> bool:
         return any(now - one.asked_at > patience_seconds for one in list(self.openings.values()))
 

@@ -254,9 +254,9 @@ class Consumer(Closing):
         with self._engine.lock:
             if getter.closed:
                 return
-            getter.closed = True
-            self._work.listening.leave_locked(getter)
-            self._engine.run_locked(getter.close(timeout), claims=False)
+            with getter.closing():
+                self._work.listening.leave_locked(getter)
+                self._engine.run_locked(getter.close(timeout), claims=False)
         getter.warn_of_rest()
 
     def __del__(self) -> None:

@@ -6,8 +6,9 @@ consumer without prefetch asks for alone; what refuses them is raised by the cal
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -144,9 +145,19 @@ class Getter(Generic[M]):
         number = self.buffer.number
         if self.closed or self.work.listening.get(self) is not None:
             return
-        self.closed = True
         if number in self._engine.protocol.consumers:
             self.work.unseen.close_consumer_locked(number)
+        self.closed = True
+
+    @contextlib.contextmanager
+    def closing(self) -> Iterator[None]:
+        """Around a close: if that is not on its way at the end of it, it can be done again."""
+        self.closed = True
+        try:
+            yield
+        except BaseException:
+            self.closed = self.buffer.number not in self._engine.protocol.consumers
+            raise
 
     def close(self, timeout: float | None) -> Steps[None]:
         """Closes it at the queue manager; it counts as `closed` before."""

@@ -125,6 +125,10 @@ class SessionProtocol:
         """Whether even a small operation of the library's own may be one too many."""
         return self.next_number - 1 - self.answered_through >= CROWDED
 
+    def is_pending(self, operation: type[SessionOperation]) -> bool:
+        """Whether one of a kind has no reply yet."""
+        return any(one.operation is operation for one in self.pending.values())
+
     @property
     def handed_through(self) -> int:
         """Up to which delivery everything was handed to the application, or went back (H20)."""
@@ -256,6 +260,11 @@ class SessionProtocol:
         unseen = self.consumers.pop(number).unseen()
         self.late[number] = DeliveryRanges()
         return unseen
+
+    def keep_consumer(self, buffer: ConsumerBuffer) -> None:
+        """A consumer was not closed: the log did not take that."""
+        del self.late[buffer.number]
+        self.consumers[buffer.number] = buffer
 
     def take_late(self, number: int) -> DeliveryRanges:
         """Deliveries that crossed the close of their consumer."""
