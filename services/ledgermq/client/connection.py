@@ -372,7 +372,7 @@ class Connection(ClosingInAnyCase):
                     served_at = time.monotonic()
                     self._transport.serve()
                 if missing:
-                    self._router.ask_resync()
+                    self._router.catch_up()
                 refused = self._transport.refused
                 if refused is not None and self._router.broken is None:
                     self._router.give_up(f"{refused}. Connect again when that is done")

@@ -20,7 +20,7 @@ from ledgermq.client.link.broker_news import BrokerNews
 from ledgermq.client.link.transport import KAFKA_SECONDS_MAX, kafka_common
 from ledgermq.client.sansio.log_clock import LogClock
 from ledgermq.client.settings import ConnectionSettings
-from ledgermq.errors import BrokerUnavailableError, LogError
+from ledgermq.errors import BrokerUnavailableError, LedgerMQError, LogError
 from ledgermq.wire.framing.confluent import value_of
 from ledgermq.wire.kafka.access import denied, metadata_of, raise_if_hidden, text_of
 from ledgermq.wire.topics.log_topics import lane_partition
@@ -30,6 +30,8 @@ from ledgermq.wire.topics.registry import Claim
 LOGGER = logging.getLogger("ledgermq.client")
 RECORDS_PER_READ: Final = 500
 OUTCOME_BYTES_MAX: Final = 10 * 1024 * 1024
+# It is asked for again, and whoever closes the connection waits for the answer.
+FIND_END_SECONDS: Final = 2.0
 PASSING: Final = frozenset(
     {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT}
 )
@@ -45,6 +47,8 @@ class LaneReader:
         self._key = settings.identity.hex().encode()
         self._partition = -1
         self._clock = LogClock()
+        # Whether the lane went on without us; librdkafka reads nothing then until it is told where.
+        self._is_lost = False
         self.lane = -1
         self._consumer = Consumer(
             kafka_common(settings, self._news)
@@ -115,17 +119,18 @@ class LaneReader:
     def read(self, timeout_seconds: float) -> tuple[list[bytes], bool]:
         """Waits for records; returns the values that are ours, and whether some may be missing."""
         consumer = self._consumer
+        if self._is_lost:
+            return [], self._found_end()
         first = consumer.poll(timeout_seconds)
         if first is None:
             return [], False
         records = [first, *consumer.consume(RECORDS_PER_READ, 0)]
         key = self._key
         values: list[bytes] = []
-        missing = False
         for record in records:
             error = record.error()
             if error is not None:
-                missing = self._cope(error) or missing
+                self._cope(error)
                 continue
             self._news.well()
             stamp, appended_ms = record.timestamp()
@@ -135,28 +140,39 @@ class LaneReader:
                 value = value_of(record)
                 if value is not None:
                     values.append(value)
-        return values, missing
+        return values, False
 
     def log_time(self) -> int:
         """The time of the log in µs since 1970, as far as known; -1: not at all."""
         return self._clock.now_us()
 
-    def _cope(self, error: KafkaError) -> bool:
+    def _found_end(self) -> bool:
+        """Goes on from the lane's end; False: Kafka does not tell it, and is asked again."""
+        try:
+            self._go_to_end(FIND_END_SECONDS)
+        except BrokerUnavailableError as error:
+            self._news.trouble(str(error))
+        except LedgerMQError as error:
+            self._news.refused = self._news.refused or error
+        else:
+            self._is_lost = False
+        return not self._is_lost
+
+    def _cope(self, error: KafkaError) -> None:
         if error.code() in PASSING:
             self._news.trouble(error.str())
-            return False
+            return
         # A group must be named, and nothing is done with it.
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-            return False
+            return
         self._news.note_refusal(error, self._topic, "Read")
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             LOGGER.warning(
                 "lane %s-%s went on without us; catching up", self._topic, self._partition
             )
-            self._go_to_end(min(self._settings.timeout_seconds, KAFKA_SECONDS_MAX))
-            return True
-        LOGGER.warning("lane %s-%s: %s", self._topic, self._partition, error.str())
-        return False
+            self._is_lost = True
+        else:
+            LOGGER.warning("lane %s-%s: %s", self._topic, self._partition, error.str())
 
     def close(self) -> None:
         self._consumer.close()

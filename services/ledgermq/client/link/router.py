@@ -55,6 +55,8 @@ class Router:
         self._questions = questions
         self._resyncs: set[int] = set()
         self._gathering: Gathering | None = None
+        # Whether something may be missing though no hole shows it.
+        self._missed = False
         self.broken: str | None = None
 
     # -- from any thread ---------------------------------------------------------------------------
@@ -77,7 +79,7 @@ class Router:
 
     @property
     def catching_up(self) -> bool:
-        return self.chain.hole or self._gathering is not None
+        return self._missed or self.chain.hole or self._gathering is not None
 
     def engines(self) -> list[Engine]:
         return list(self.sessions.values())
@@ -94,6 +96,16 @@ class Router:
         return any(now - one.asked_at > patience_seconds for one in list(self.openings.values()))
 
     # -- by the reader -----------------------------------------------------------------------------
+
+    def catch_up(self) -> None:
+        """Records may be missing: asks what is now, until that is known.
+
+        What was being asked for page by page may be of before that.
+        """
+        self._missed = True
+        if self._gathering is not None:
+            self._end_gathering(self._gathering)
+        self.ask_resync()
 
     def take(self, values: Iterable[bytes]) -> None:
         """Takes records of this connection in the order of the lane."""
@@ -242,5 +254,6 @@ class Router:
                 engine.forget(f"session {engine.queue_manager}@{engine.handle} was ended meanwhile")
             elif jumped:
                 engine.show_life()
+        self._missed = False
         for previous_position, previous_index, outcomes in self.chain.resume(*reached):
             self._take_chunk(previous_position, previous_index, outcomes)

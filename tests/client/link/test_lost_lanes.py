@@ -1,0 +1,77 @@
+"""A lane that went on without its reader: it goes on from the end, whatever fails meanwhile."""
+
+import time
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from ledgermq.client.link import lane as module
+from ledgermq.client.link.heartbeats import Heartbeats
+from ledgermq.protocol.operations import Alive
+from support.brokers.hand_made import Desk, accepted
+
+BEYOND = 1_000_000
+
+
+@pytest.fixture
+def desk():
+    """A router with a log that only notes."""
+    return Desk()
+
+
+def lose_place(connection):
+    """Has the reader look for a record that is not there, as if it had been deleted."""
+    lane = connection._lane
+    lane._consumer.assign([TopicPartition(lane._topic, lane._partition, BEYOND)])
+
+
+@pytest.mark.kafka
+def test_a_lane_whose_end_kafka_does_not_tell_at_once_is_read_on(installation, queue, monkeypatch):
+    """librdkafka reads nothing any more then: each call would wait for its outcome in vain."""
+    with installation.connect() as connection, connection.session() as session:
+        producer = session.producer(queue)
+        producer.send("a")
+        asked, offsets_of = [], module.offsets_of
+
+        def refuse_once(*given):
+            asked.append(given)
+            if len(asked) == 1:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            return offsets_of(*given)
+
+        monkeypatch.setattr(module, "offsets_of", refuse_once)
+        lose_place(connection)
+        limit = time.monotonic() + 20
+        while not asked:
+            assert time.monotonic() < limit, "it does not notice"
+            time.sleep(0.02)
+        assert producer.send("b").sequence == 1
+        assert len(asked) == 2
+
+
+def test_what_a_lost_lane_brought_is_asked_for_until_that_is_answered(desk):
+    """Else a consumer would wait for a message that it was given then, if the answer is lost."""
+    keeper = Heartbeats(desk.router, desk.log, 5.0)
+    desk.session(5)
+    desk.router.catch_up()
+    for now in (100.0, 101.0, 103.0):
+        keeper._round(now)
+    assert [ask["kind"] for ask in desk.log.asks] == ["RESYNC"] * 4
+    desk.resynced(4, (9, 0), [5])
+    keeper._round(107.0)
+    assert len(desk.log.asks) == 4
+
+
+def test_what_was_asked_for_page_by_page_before_a_lane_was_lost_is_asked_for_anew(desk):
+    """It is of before that, and what came between its pages and then is lost."""
+    core = desk.session(5)
+    desk.write(core, Alive)
+    desk.router.ask_resync()
+    told = {"last_position": 11, "last_index": 0, "sessions": []}
+    desk.answer(1, 11, document=told, behind="x:1")
+    desk.router.catch_up()
+    assert [ask["after"] for ask in desk.log.asks] == ["", "x:1", ""]
+    desk.answer(2, 11, document=told)
+    desk.resynced(3, (20, 0), [5], accepted(20, 5, 1))
+    assert [one.reply.position for one in desk.settled] == [20]
+    assert not core.ended
