@@ -116,6 +116,31 @@ def test_automatic_acknowledgements_are_made_again_for_what_is_left(memory):
         assert memory.admin.queue_status("q").message_count == 0
 
 
+def test_a_close_makes_automatic_acknowledgements_again_for_what_is_left(memory):
+    """AUTO: else the neighbours of what was taken away would come again, though acknowledged."""
+    filled(memory, "abcd")
+    with memory.session() as session:
+        consumer = session.consumer("queue:q", prefetch=4)
+        assert len(consumer.receive_many(4, 20)) == 4
+        take_away(memory, 1)
+        with session._engine.lock:
+            session._work.settling.write_acknowledgements_locked()
+        assert memory.admin.queue_status("q").message_count == 3, "refused as a whole"
+    assert memory.admin.queue_status("q").message_count == 0
+
+
+def test_a_close_that_cannot_make_acknowledgements_again_says_so_and_closes(route, caplog):
+    """AUTO: what was acknowledged may come again then."""
+    with route.connect() as connection:
+        session = connection.session()
+        session._work.settling.refused.add_range(1, 4)
+        route.in_flight(delivered(0, session.handle, 2, 2))
+        route.silent.add(Acknowledge)
+        session.close(timeout=0.1)
+    assert "what was acknowledged may come again" in caplog.text
+    assert session._engine.ended
+
+
 def test_a_commit_of_what_was_taken_away_is_rolled_back(memory):
     """All of it, with the reason; what is left comes again (SES-20)."""
     filled(memory, "ab")

@@ -29,7 +29,12 @@ from ledgermq.client.receiving.browser import Browser
 from ledgermq.client.sending.making import MessageMaker
 from ledgermq.client.sending.receipts import CommitReceipt
 from ledgermq.client.tracing import settled
-from ledgermq.errors import IllegalStateError, OutcomeUnknownError, SessionLostError
+from ledgermq.errors import (
+    IllegalStateError,
+    LedgerMQError,
+    OutcomeUnknownError,
+    SessionLostError,
+)
 from ledgermq.errors.shown import shown
 from ledgermq.protocol.operations import (
     Close,
@@ -233,6 +238,8 @@ class Work:
         if not engine.ended:
             try:
                 self.sends.write_locked()
+                if self.settling.refused:
+                    yield from self._repair(timeout)
                 yield from self.settling.close(timeout)
             except (SessionLostError, OutcomeUnknownError):
                 # Gone is gone, by this Close or before it; what is in doubt was put off for later.
@@ -240,6 +247,13 @@ class Work:
                     raise
         if self.settling.refused:
             LOGGER.warning("%r: acknowledgements were refused: %r", self, self.settling.refused)
+
+    def _repair(self, timeout: float | None) -> Steps[None]:
+        """Acknowledges again what was refused with its neighbours; the session ends in any case."""
+        try:
+            yield from self.settling.repair(timeout)
+        except LedgerMQError as error:
+            LOGGER.warning("%r: what was acknowledged may come again: %s", self, error)
 
     def end(self, timeout: float | None = None) -> None:
         """See `ledgermq.Session.close`; in this thread."""
