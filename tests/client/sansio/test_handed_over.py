@@ -352,3 +352,16 @@ def test_what_is_held_is_told_in_time_and_nothing_else_ever(steps):
         log.round(now)
     assert len(log.told_at) == count, "told again"
     assert all(after - before >= 1.0 for before, after in itertools.pairwise(log.told_at))
+
+
+def test_what_was_settled_is_forgotten_though_an_older_one_is_held_for_long():
+    """Two consumers in turn, for months: else each round takes longer, with the session's lock."""
+    known = HandedOver()
+    held = DeliveryRanges([(1, 1)])
+    for number in range(1, 1_001):
+        known.give(number % 2, number, number)
+    known.reported_through = 1_000
+    assert known.due(1.0, [held], 1_000) == []
+    assert {one: given.as_list() for one, given in known._given.items()} == {
+        1: [{"first": 1, "last": 1}]
+    }

@@ -85,8 +85,12 @@ class HandedOver:
         everything = DeliveryRanges()
         for some in held:
             everything.add_all(some)
-        lowest = everything.lowest if everything else through + 1
-        kept = {one: given.above(min(lowest - 1, through)) for one, given in self._given.items()}
+        # What was settled meanwhile is not kept for an older one that is held for long.
+        held_below = everything.up_to(through)
+        kept: dict[int, DeliveryRanges] = {}
+        for consumer, given in self._given.items():
+            kept[consumer] = held_below.common(given)
+            kept[consumer].add_all(given.above(through))
         self._given = {consumer: given for consumer, given in kept.items() if given}
         beyond = everything.above(self.reported_through)
         if not beyond:

@@ -89,6 +89,10 @@ class DeliveryRanges:
         runs = self._runs
         return DeliveryRanges((max(one, number + 1), last) for one, last in runs if last > number)
 
+    def up_to(self, number: int) -> DeliveryRanges:
+        runs = self._runs
+        return DeliveryRanges((first, min(last, number)) for first, last in runs if first <= number)
+
     def common(self, other: DeliveryRanges) -> DeliveryRanges:
         found = DeliveryRanges()
         ours, theirs = sorted(self._runs), sorted(other._runs)
