@@ -11,9 +11,25 @@ from ledgermq.errors import (
     PutsDisabledError,
     QuotaExceededError,
 )
+from ledgermq.relay import running as module
 from ledgermq.relay.running import SourceMovedError, keep_going
 
 FULL = QuotaExceededError("full", position=7, code="quota-exceeded")
+
+
+class Clock:
+    """A clock that the test moves.
+
+    Attributes:
+        now: What it shows, in seconds.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        """What it shows."""
+        return self.now
 
 
 class Pauses:
@@ -85,3 +101,18 @@ def test_what_is_waited_for_is_told_once_wherever_it_is_refused():
     texts = [f"rolled back, because refused by QM1@{position}: full" for position in (7, 29, 51)]
     pauses(*((0, OutcomeUnknownError(text)) for text in texts), tell=told.append)
     assert told == [f"waits and begins anew: {texts[0]}"]
+
+
+def test_what_is_waited_for_again_after_it_went_well_is_told_again(monkeypatch):
+    """The broker that is away today was away last month, too: then it was told, and is not seen."""
+    clock, told = Clock(), []
+    monkeypatch.setattr(module, "time", clock)
+    lasts = [0.0, 30.0, 3_600.0, 0.0]
+
+    def run():
+        if lasts:
+            clock.now += lasts.pop(0)
+            raise SourceMovedError("away")
+
+    keep_going(run, lambda: 0, Pauses(), told.append)
+    assert told == ["waits and begins anew: away"] * 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -24,6 +25,8 @@ PAUSE_SECONDS: Final = 1.0
 REFUSED_PAUSE_SECONDS_MAX: Final = 30.0
 # Less, as it is to take over within half a minute from one that was killed.
 STANDBY_PAUSE_SECONDS_MAX: Final = 10.0
+# What ran for longer was well: why it waits now is told, though it waited for the same before.
+WELL_SECONDS: Final = 60.0
 STANDS_BY: Final = "stands by: this relay or bridge runs elsewhere, and goes on here when that ends"
 Tell = Callable[[str], None]
 
@@ -46,7 +49,7 @@ def keep_going(
     told = ""
     pause_seconds = PAUSE_SECONDS
     while not stopping.is_set():
-        before = done()
+        before, began = done(), time.monotonic()
         try:
             run()
         except LedgerMQError as error:
@@ -56,7 +59,7 @@ def keep_going(
             text = STANDS_BY if stands_by else f"waits and begins anew: {error}"
             # Each refusal has another place on the log.
             what = re.sub(r"@\d+", "", text)
-            if what != told:
+            if what != told or time.monotonic() - began > WELL_SECONDS:
                 told = what
                 tell(text)
             if stands_by or (isinstance(error, REFUSED) and done() == before):
