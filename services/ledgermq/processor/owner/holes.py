@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 
 from ledgermq.errors import LedgerMQError
@@ -111,8 +112,15 @@ class HoleWatch:
 
     async def look_at_end(self) -> None:
         """Looks whether the log ends with a hole, once nothing has come for a while."""
+        # One at a time: a broker that is away takes long, and each look takes a thread meanwhile.
+        self._next_end = math.inf
+        try:
+            await self._look_at_end()
+        finally:
+            self._next_end = time.monotonic() + END_SECONDS
+
+    async def _look_at_end(self) -> None:
         folder = self._folder
-        self._next_end = time.monotonic() + END_SECONDS
         expected = folder.expected
         if len(folder) or expected != self._still_at:
             self._still_at = expected
