@@ -7,7 +7,9 @@ import pytest
 
 import ledgermq
 from ledgermq import aio
+from ledgermq.protocol.operations import Commit
 from ledgermq.testing import MemoryBroker
+from support.brokers.hand_made import delivered, refused
 
 WHO = {"reason": "stuck since noon", "actor": "operator"}
 
@@ -252,3 +254,47 @@ def test_a_time_limit_is_a_whole_number_in_range(memory, wrong):
     for name in ("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms"):
         with pytest.raises(ledgermq.IllegalStateError, match=name):
             memory.session(transacted=True, **{name: wrong})
+
+
+def test_a_receive_that_waits_hears_of_a_commit_that_failed(route, eventually):
+    """What it got would go back with the rollback that is due, and it might wait for ever."""
+    with route.connected() as connection:
+        session = connection.session(transacted=True)
+        consumer = session.consumer("queue:q")
+        route.silent.add(Commit)
+        session.commit_async()
+        heard = []
+
+        def receive():
+            with pytest.raises(ledgermq.IllegalStateError, match="commit of this session failed"):
+                consumer.receive(20)
+            heard.append(True)
+
+        waiting = threading.Thread(target=receive)
+        waiting.start()
+        eventually(lambda: session._engine._user is not None)
+        (commit,) = route.written(Commit)
+        route.tell(refused(50, session.handle, commit.session_sequence, "puts-mismatch"))
+        waiting.join(20)
+        assert heard == [True]
+        session.rollback()
+        route.tell(delivered(51, session.handle, 1, 1))
+        assert consumer.receive(20).delivery == 1
+
+
+def test_a_receive_waits_on_while_a_commit_that_is_waited_for_rolls_back(route):
+    """Of another coroutine: that one undoes what failed by itself."""
+
+    async def work(connection):
+        async with aio.Connection(connection).session(transacted=True) as session:
+            consumer = await session.consumer("queue:q")
+            receiving = asyncio.ensure_future(consumer.receive(20))
+            route.refusing[Commit] = "puts-mismatch"
+            with pytest.raises(ledgermq.TransactionRolledBackError):
+                await session.commit()
+            assert not receiving.done()
+            route.tell(delivered(51, session.handle, 1, 1))
+            assert (await receiving).delivery == 1
+
+    with route.connected() as connection:
+        asyncio.run(asyncio.wait_for(work(connection), 20))

@@ -108,6 +108,7 @@ class Commits:
         unit: The puts of the present one.
         put_states: The places in groups that it has moved.
         broken: Why an earlier commit failed; the session is to be rolled back then.
+        stays_broken: Whether nobody does that by himself, as whoever waits for a commit does.
     """
 
     def __init__(self, engine: Engine, settling: Settling) -> None:
@@ -117,6 +118,7 @@ class Commits:
         self.unit = UnitOfWork(engine)
         self.put_states = PutStates()
         self.broken: LedgerMQError | None = None
+        self.stays_broken = False
         self._in_block = False
 
     def write_ripe_puts(self) -> None:
@@ -124,6 +126,13 @@ class Commits:
         with self._engine.lock:
             if not self._engine.closing and self._engine.lost is None:
                 self.unit.write_ripe_locked()
+
+    def check_whole_locked(self) -> None:
+        """Refuses what is not to be done before a rollback."""
+        if self.broken is not None:
+            raise IllegalStateError(
+                f"an earlier commit of this session failed ({self.broken}); roll back"
+            )
 
     def check_no_unit_locked(self) -> None:
         self.check_transacted_locked("transaction")
@@ -189,6 +198,7 @@ class Commits:
 
     def _begin_anew_locked(self) -> None:
         self.broken = self._engine.timed_out = None
+        self.stays_broken = False
 
     def _finished(self, commitment: Commitment, timeout: float | None) -> Steps[None]:
         pending = commitment.pending
@@ -271,6 +281,8 @@ class Commits:
                     self.unit.take_up(unit)
                 else:
                     self.broken = self.broken or error
+                    if commitment.given_up or not commitment.waited:
+                        self.stays_broken = True
             else:
                 self.put_states.commit(marks)
             commitment.warning = unit.warning

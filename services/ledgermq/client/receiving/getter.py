@@ -196,11 +196,7 @@ class Getter(Generic[M]):
                 "the session has message listeners, which get its messages: take them away with "
                 "set_message_listener(None), or receive in another session"
             )
-        broken = self.work.commits.broken
-        if broken is not None:
-            raise IllegalStateError(
-                f"an earlier commit of this session failed ({broken}); roll back"
-            )
+        self.work.commits.check_whole_locked()
         self._engine.check_unit_of_work_locked()
         self._wanted = wanted
 
@@ -418,6 +414,8 @@ class Getter(Generic[M]):
 
     def _check_usable_locked(self) -> None:
         self._engine.check_usable_locked()
+        if self.work.commits.stays_broken:
+            self.work.commits.check_whole_locked()
         self._engine.check_unit_of_work_locked()
 
     def _unheard(self) -> bool:
