@@ -74,8 +74,8 @@ def _name_of(handler: Callable[..., Any]) -> str:
 class _SlotThread:
     """A thread that calls a plain function for one message after the other.
 
-    Those of a ThreadPoolExecutor would keep the process alive until the last call has returned,
-    though the service has given it up.
+    Or connects. Those of a ThreadPoolExecutor would keep the process alive until the last call has
+    returned, though the service has given it up.
     """
 
     _numbers = itertools.count()
@@ -289,7 +289,7 @@ class Service:
         self._serves = True
         stopping = self._stopping = self._stopping or asyncio.Event()
         try:
-            connection = await self._tried("connecting", self._connect)
+            connection = await self._connected(stopping)
             if connection is not None:
                 async with connection:
                     await self._serve_all(connection, stopping)
@@ -297,12 +297,35 @@ class Service:
             self._stopping = None
             self._serves = False
 
+    async def _connected(self, stopping: asyncio.Event) -> Connection | None:
+        """A connection; None if it is to stop before: no attempt is waited for then."""
+        connecting = asyncio.create_task(self._tried("connecting", self._connect))
+        stop = asyncio.create_task(stopping.wait())
+        try:
+            await asyncio.wait({connecting, stop}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            if connecting.done() and connecting.exception() is None:
+                connection = connecting.result()
+                if connection is not None:
+                    await connection.close()
+            raise
+        finally:
+            stop.cancel()
+            connecting.cancel()
+        return connecting.result() if connecting.done() else None
+
     async def _connect(self) -> Connection:
         opened: Callable[..., ThreadedConnection] | str = self._address
         if isinstance(opened, str):
             opened = partial(ledgermq.connect, opened)
         connect_aside = partial(opened, **self._settings)
-        return Connection(await opened_aside(connect_aside, ThreadedConnection.close))
+        thread = _SlotThread()
+        try:
+            return Connection(
+                await opened_aside(connect_aside, ThreadedConnection.close, thread.call)
+            )
+        finally:
+            thread.end()
 
     async def _serve_all(self, connection: Connection, stopping: asyncio.Event) -> None:
         slots = [

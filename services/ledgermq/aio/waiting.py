@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ledgermq.client.engine.engine import Engine
@@ -201,7 +201,11 @@ async def _close_opened(opening: asyncio.Task[Opened]) -> None:
     await (await opening).close()
 
 
-async def opened_aside(open_it: Callable[[], T], close_it: Callable[[T], None]) -> T:
+async def opened_aside(
+    open_it: Callable[[], T],
+    close_it: Callable[[T], None],
+    in_thread: Callable[[Callable[[], T]], Awaitable[T]] = asyncio.to_thread,
+) -> T:
     """Opens something in a thread; if the coroutine is cancelled, it is closed once it is there."""
     lock = threading.Lock()
     opened: list[T] = []
@@ -217,7 +221,7 @@ async def opened_aside(open_it: Callable[[], T], close_it: Callable[[T], None]) 
         return found
 
     try:
-        return await asyncio.to_thread(work)
+        return await in_thread(work)
     except asyncio.CancelledError:
         with lock:
             given_up = True

@@ -353,7 +353,7 @@ def test_a_service_that_was_stopped_serves_again(service, own_connection, queue)
     assert seen == ["a", "b"]
 
 
-def test_a_service_that_is_cancelled_while_it_connects_leaves_nothing_open(place):
+def test_a_service_that_is_cancelled_while_it_connects_leaves_nothing_open(place, eventually):
     """The connection is closed once it is there."""
     begun, go_on, opened = threading.Event(), threading.Event(), []
 
@@ -372,7 +372,34 @@ def test_a_service_that_is_cancelled_while_it_connects_leaves_nothing_open(place
         assert task.cancelled()
 
     asyncio.run(serving())
-    assert opened[0].is_closed
+    # Its thread keeps no event loop from ending.
+    eventually(lambda: opened and opened[0].is_closed)
+
+
+@pytest.mark.parametrize("ending", ["stop", "cancel"])
+def test_a_service_that_connects_ends_at_once(ending):
+    """Where a broker is away an attempt takes half a minute; by then a supervisor kills it."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def connect(**_):
+        begun.set()
+        go_on.wait(LIMIT_SECONDS)
+        raise ledgermq.BrokerUnavailableError("away")
+
+    async def serving():
+        service = aio.Service(connect)
+        task = asyncio.create_task(service.serve())
+        await asyncio.to_thread(begun.wait, LIMIT_SECONDS)
+        service.stop() if ending == "stop" else task.cancel()
+        await asyncio.wait({task}, timeout=20)
+        return task.done()
+
+    began = time.monotonic()
+    try:
+        assert asyncio.run(serving())
+        assert time.monotonic() - began < 20
+    finally:
+        go_on.set()
 
 
 def test_run_says_where_it_can_be_called(service):
