@@ -469,6 +469,8 @@ class Connection(ClosingInAnyCase):
         self._stopping.set()
         self._heartbeats.stop()
         self._transport.close(timeout_seconds)
+        for opening in list(self._router.openings.values()):
+            opening.answered.set()
         if threading.current_thread() is not self._reader and self._reader.is_alive():
             self._reader.join()
         self._lane.close()

@@ -377,3 +377,23 @@ def test_a_consumer_that_was_not_opened_is_none(route):
         assert session._engine.protocol.consumers == {}
         del route.refusing[OpenConsumer]
         assert session.consumer("queue:a")._getter.buffer.number == 2
+
+
+def test_whoever_opens_a_session_hears_that_its_connection_is_closed(route):
+    """Also where no worker answers: for that it would wait for half a minute more."""
+    with route.connect(timeout=60.0) as connection:
+        route.silent.add(Open)
+        heard = []
+
+        def open_session():
+            with pytest.raises(ledgermq.ConnectionClosedError, match="the connection is closed"):
+                connection.session()
+            heard.append(True)
+
+        opening = threading.Thread(target=open_session)
+        opening.start()
+        while len(route.written(Open)) < 2:
+            time.sleep(0.01)
+        connection.close()
+        opening.join(20)
+        assert heard == [True]
