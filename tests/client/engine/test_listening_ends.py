@@ -305,3 +305,25 @@ def test_a_listener_set_beside_another_one_gets_messages_without_further_news(ro
     route.log.on_write = write
     second.set_message_listener(print)
     assert asked.wait(20)
+
+
+def test_a_listener_that_no_thread_was_to_be_had_for_can_be_set_again(
+    route, connection, monkeypatch
+):
+    """The first try changed nothing; the second one was taken, and nobody was ever called."""
+    session = connection.session()
+    consumer = session.consumer("queue:q")
+
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            consumer.set_message_listener(lambda _: None)
+    assert consumer.message_listener is None
+    got = threading.Event()
+    consumer.set_message_listener(lambda _: got.set())
+    deliver(route, session, 1)
+    assert got.wait(20)
+    session.close()

@@ -82,13 +82,15 @@ class Listening:
         if listener is None:
             self.leave_locked(consumer)
             return
-        self._listeners[consumer] = listener
-        consumer.buffer.put_back_gathered()
         if self._thread is None:
             name = f"ledgermq-listener-{self._engine.handle}"
-            self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-            self._thread.start()
-            self._engine.owner = self._thread.ident
+            thread = threading.Thread(target=self._run, name=name, daemon=True)
+            # It waits for the lock; there may be no thread to be had, and then nothing is changed.
+            thread.start()
+            self._thread = thread
+            self._engine.owner = thread.ident
+        self._listeners[consumer] = listener
+        consumer.buffer.put_back_gathered()
         self._engine.notify_locked()
 
     def get(self, consumer: Source) -> Listener | None:
