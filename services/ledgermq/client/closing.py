@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Final, Generic, Self, TypeVar
 
@@ -16,6 +17,7 @@ Value = TypeVar("Value")
 LOGGER = logging.getLogger("ledgermq.client")
 # More than any call has a lock for without a wait, however busy the machine.
 MOMENT_SECONDS: Final = 2.0
+LOOK_SECONDS: Final = 0.001
 
 
 def is_interrupted(lock: threading.Lock) -> bool:
@@ -25,10 +27,13 @@ def is_interrupted(lock: threading.Lock) -> bool:
     """
     if threading.current_thread() is not threading.main_thread():
         return False
-    is_free = lock.acquire(timeout=MOMENT_SECONDS)
-    if is_free:
-        lock.release()
-    return not is_free
+    deadline = time.monotonic() + MOMENT_SECONDS
+    # It is not taken to see whether it is free: interrupted then, nobody would ever release it.
+    while lock.locked():
+        if time.monotonic() > deadline:
+            return True
+        time.sleep(LOOK_SECONDS)
+    return False
 
 
 def close_aside(close: Callable[[], None]) -> None:

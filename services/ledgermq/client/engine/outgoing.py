@@ -119,15 +119,25 @@ class AsynchronousSends:
         batch = self._batch
         if batch is None:
             return
-        self._engine.put_locked(
-            batch.destination,
-            batch.messages,
-            deduplication_id=batch.deduplication_id,
-            on_settled=partial(self._settled, batch, self._eventual),
-        )
+        eventual, number = self._eventual, self._engine.protocol.next_number
+        on_settled = partial(self._settled, batch, eventual)
         self._batch = None
         self._under_way += 1
-        self.unfinished[self._eventual] = None
+        self.unfinished[eventual] = None
+        try:
+            self._engine.put_locked(
+                batch.destination,
+                batch.messages,
+                deduplication_id=batch.deduplication_id,
+                on_settled=on_settled,
+            )
+        except BaseException:
+            # Interrupted later it may be on its way, and would come twice.
+            if self._engine.protocol.next_number == number:
+                self._batch = batch
+                self._under_way -= 1
+                del self.unfinished[eventual]
+            raise
 
     def _settled(self, batch: Batch, eventual: Eventual, pending: Pending) -> None:
         error = pending.error

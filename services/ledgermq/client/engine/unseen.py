@@ -9,7 +9,6 @@ from ledgermq.client.engine.steps import Steps
 from ledgermq.client.sansio.buffer import ConsumerBuffer
 from ledgermq.client.sansio.protocol import Pending
 from ledgermq.client.sansio.ranges import DeliveryRanges
-from ledgermq.errors import LedgerMQError
 from ledgermq.protocol.operations import Alive, CloseConsumer, GiveBack
 from ledgermq.protocol.outcomes import Refused
 
@@ -71,19 +70,21 @@ class Unseen:
     def close_consumer_locked(self, number: int) -> Pending:
         """Closes a consumer; deliveries that cross the close are given back after it."""
         protocol = self._engine.protocol
-        buffer = protocol.consumers[number]
-        unseen, *further = protocol.close_consumer(number).parts()
-        for part in further:
-            protocol.late[number].add_all(part)
+        buffer, before = protocol.consumers[number], protocol.next_number
         try:
+            unseen, *further = protocol.close_consumer(number).parts()
+            for part in further:
+                protocol.late[number].add_all(part)
             return self._engine.write_locked(
                 CloseConsumer,
                 on_settled=lambda pending: self._give_back_late(number, pending),
                 consumer=number,
                 unseen=unseen.as_list(),
             )
-        except LedgerMQError:
-            protocol.keep_consumer(buffer)
+        except BaseException:
+            # Interrupted later it may be on its way.
+            if protocol.next_number == before:
+                protocol.keep_consumer(buffer)
             raise
 
     def _give_back_late(self, number: int, pending: Pending) -> None:

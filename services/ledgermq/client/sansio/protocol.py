@@ -263,7 +263,7 @@ class SessionProtocol:
 
     def keep_consumer(self, buffer: ConsumerBuffer) -> None:
         """A consumer was not closed: the log did not take that."""
-        del self.late[buffer.number]
+        self.late.pop(buffer.number, None)
         self.consumers[buffer.number] = buffer
 
     def take_late(self, number: int) -> DeliveryRanges:
