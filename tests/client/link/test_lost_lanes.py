@@ -27,7 +27,7 @@ def lose_place(connection):
 
 @pytest.mark.kafka
 def test_a_lane_whose_end_kafka_does_not_tell_at_once_is_read_on(installation, queue, monkeypatch):
-    """librdkafka reads nothing any more then: each call would wait for its outcome in vain."""
+    """Nothing is read any more then: each call would wait for its outcome in vain."""
     with installation.connect() as connection, connection.session() as session:
         producer = session.producer(queue)
         producer.send("a")

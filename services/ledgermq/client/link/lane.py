@@ -17,7 +17,7 @@ from confluent_kafka import (
 )
 
 from ledgermq.client.link.broker_news import BrokerNews
-from ledgermq.client.link.transport import KAFKA_SECONDS_MAX, kafka_common
+from ledgermq.client.link.transport import kafka_common
 from ledgermq.client.sansio.log_clock import LogClock
 from ledgermq.client.settings import ConnectionSettings
 from ledgermq.errors import BrokerUnavailableError, LedgerMQError, LogError
