@@ -271,23 +271,23 @@ class Work:
             self.listening.end()
             self.engine.run(self.close(timeout), claims=False)
         finally:
-            if self.leave():
-                self.await_callbacks(timeout)
+            self.await_callbacks(timeout)
+            self.leave()
         self.engine.raise_deferred()
 
-    def leave(self) -> bool:
-        """Tells the connection that it is over; False: it is not, and can be closed again.
+    def leave(self) -> None:
+        """Tells the connection that it is over, unless it is not, and can be closed again.
 
         So it is where Ctrl-C or an error came before the Close was written: else it would hold what
         it has for as long as the connection lives.
         """
         engine = self.engine
         with engine.lock:
-            if not (engine.ended or engine.protocol.is_pending(Close)):
+            is_over = engine.ended or engine.protocol.is_pending(Close)
+            if not is_over:
                 engine.closing = False
-                return False
-        self.services.closed(self)
-        return True
+        if is_over:
+            self.services.closed(self)
 
     def refuse_close(self) -> None:
         """Refuses that a listener or callback of the session ends it, which would wait for it."""
