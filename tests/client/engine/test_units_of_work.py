@@ -289,6 +289,7 @@ def test_a_receive_waits_on_while_a_commit_that_is_waited_for_rolls_back(route):
         async with aio.Connection(connection).session(transacted=True) as session:
             consumer = await session.consumer("queue:q")
             receiving = asyncio.ensure_future(consumer.receive(20))
+            await asyncio.sleep(0)  # it begins to wait
             route.refusing[Commit] = "puts-mismatch"
             with pytest.raises(ledgermq.TransactionRolledBackError):
                 await session.commit()
