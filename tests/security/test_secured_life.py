@@ -64,6 +64,33 @@ def test_a_user_with_a_certificate_is_the_same_user(secured):
     assert asyncio.run(life()) == "by certificate"
 
 
+def test_a_worker_reads_contents_back_without_a_right_on_another_group(secured):
+    """librdkafka wants a group to be named for that, and tells that Kafka does not let it in."""
+    prefix = "readback"
+    secured.passwords["reader"] = "secret-of-reader"
+    secured.broker.add_user("reader", "secret-of-reader")
+    secured.broker.allow("reader", rights_of("worker", prefix))
+    secured.broker.allow("client", rights_of("client", prefix))
+    variables = secured.variables(secured.options("reader")) | {
+        "LEDGERMQ_TOPIC_PREFIX": prefix,
+        "LEDGERMQ_BODY_CACHE_BYTES": "1",
+    }
+    process = secured.worker(variables, "readback")
+    secured.wait_for_worker(process, topic_prefix=prefix)
+    try:
+        with (
+            secured.connect("client", topic_prefix=prefix, timeout=15.0) as connection,
+            connection.session() as session,
+        ):
+            producer = session.producer("queue:cold")
+            for number in range(20):
+                producer.send(str(number))
+            assert take_all(session, "cold") == [str(number) for number in range(20)]
+    finally:
+        process.terminate()
+        assert process.wait(60) == 0, secured.log_of("readback")
+
+
 def test_a_key_may_be_encrypted_for_clients_and_workers(secured):
     """With `ssl.key.password`; a wrong one is refused in words before anything is tried."""
     secured.passwords["key"] = password = "secret-of-key"

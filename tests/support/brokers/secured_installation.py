@@ -88,12 +88,12 @@ class Installation:
         self.workers.append(running)
         return running
 
-    def wait_for_worker(self, running: subprocess.Popen[bytes]) -> None:
-        """Waits until the worker answers a client."""
+    def wait_for_worker(self, running: subprocess.Popen[bytes], **more: Any) -> None:
+        """Waits until the worker answers a client, who connects with these settings too."""
         limit = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                self.connect("client", timeout=10.0).close()
+                self.connect("client", timeout=10.0, **more).close()
             except (LogError, QueueManagerNotFoundError, WorkerUnavailableError):
                 ended = running.poll() is not None or time.monotonic() > limit
                 assert not ended, self.log_of("worker")

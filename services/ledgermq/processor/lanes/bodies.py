@@ -26,7 +26,12 @@ from ledgermq.protocol.operations import PutMessage
 from ledgermq.protocol.outcomes import DeliveredMessage, body_place
 from ledgermq.wire.framing.codec import decode_operation
 from ledgermq.wire.kafka.access import denied
-from ledgermq.wire.topics.reading import LogUnreadableError, reader_settings, take_batch
+from ledgermq.wire.topics.reading import (
+    PASSING,
+    LogUnreadableError,
+    reader_settings,
+    take_batch,
+)
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +115,7 @@ class LogReader:
                 raise BodyLostError(text, is_cut=True)
             if error.code() == KafkaError._BAD_MSG:
                 self._look_at_damage(wanted, error)
-            refused = denied(error, self._topic, "Read")
+            refused = None if error.code() in PASSING else denied(error, self._topic, "Read")
             if refused is not None:
                 raise refused
             return
