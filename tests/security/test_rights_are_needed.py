@@ -196,6 +196,37 @@ def test_an_auditor_cannot_write(secured):
         use(secured, "auditor")
 
 
+@pytest.mark.parametrize("taken", [("operations", "Read"), ("workers", "Read")], ids="-".join)
+def test_a_worker_whose_right_is_taken_away_ends_in_words_and_goes_on_with_it(secured, taken):
+    """What reads the log and the group runs inside of Faust, which would tell of a crash."""
+    prefix = f"revoked-{taken[0]}"
+    user = f"worker-{prefix}"
+    rights = rights_of("worker", prefix)
+    (right,) = [one for one in rights if one[1:3] == (f"{prefix}.{taken[0]}", taken[1])]
+    secured.passwords[user] = f"secret-of-{user}"
+    secured.broker.add_user(user, secured.passwords[user])
+    secured.broker.allow(user, rights)
+    secured.broker.allow("client", rights_of("client", prefix))
+    variables = secured.variables(secured.options(user)) | {"LEDGERMQ_TOPIC_PREFIX": prefix}
+    process = secured.worker(variables, user)
+    secured.wait_for_worker(process, topic_prefix=prefix)
+    with secured.connect("client", topic_prefix=prefix) as connection:
+        with connection.session() as session:
+            session.producer("queue:rights").send("before")
+        secured.broker.withdraw(user, right)
+        assert process.wait(PATIENCE_SECONDS) == 3
+        told = secured.log_of(user)
+        kind = right.resource.lower()
+        assert f"does not let user {user} Read on {kind} {right.name}: an administrator" in told
+        assert "Traceback" not in told
+        secured.broker.allow(user, [right])
+        process = secured.worker(variables, user)
+        with connection.session() as session, session.consumer("queue:rights") as consumer:
+            assert consumer.receive(timeout=30).body == "before"
+    process.terminate()
+    assert process.wait(60) == 0, secured.log_of(user)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "at",

@@ -29,6 +29,7 @@ from aiokafka.structs import OffsetAndMetadata, TopicPartition
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
+from ledgermq.errors import LedgerMQError
 from ledgermq.processor.faust_shell.feed import RecordFeed
 from ledgermq.processor.log.aiokafka_options import aiokafka_options
 
@@ -123,6 +124,8 @@ class LogConsumer(driver.Consumer):
         self._showed_life_at = 0.0
         # Where to ask for the next position that each partition wants.
         self.wanted_positions: Callable[[], Mapping[TP, int]] = dict
+        # Who is told what ends the reading; Faust would tell it as a crash, with two tracebacks.
+        self.on_failure: Callable[[BaseException], None] | None = None
         super().__init__(*args, **kwargs)
 
     def _new_consumer_thread(self) -> LogConsumerThread:
@@ -179,6 +182,10 @@ class LogConsumer(driver.Consumer):
         except asyncio.CancelledError:
             if not self.transport.app.should_stop:
                 raise
+        except (LedgerMQError, KafkaError) as error:
+            if self.on_failure is None:
+                raise
+            self.on_failure(error)
 
     async def _look_after(self) -> None:
         # During a rebalance too: one whose coordination has ended would never be over.

@@ -207,6 +207,7 @@ class Worker:
         side_topic.start()
         app.on_partitions_assigned.connect(self._on_assigned)
         app.consumer.wanted_positions = self._wanted_positions
+        app.consumer.on_failure = self._fail
         self._around = Surroundings(
             settings=settings,
             topics=self._topics,
