@@ -11,6 +11,7 @@ from confluent_kafka.admin import NewTopic
 
 import ledgermq
 from ledgermq.errors import AccessDeniedError, ConnectionClosedError
+from ledgermq.processor.worker.membership import session_timeout_seconds
 from ledgermq.relay.transaction_markers import finish_transaction
 from ledgermq.wire.kafka.rights import Right, rights_of, rights_of_bridge
 from ledgermq.wire.topics.reading import partition_reader
@@ -194,6 +195,24 @@ def test_an_auditor_cannot_write(secured):
         AccessDeniedError, match=r"user auditor Describe on topic ledgermq.questions"
     ):
         use(secured, "auditor")
+
+
+def test_a_worker_needs_one_more_right_for_a_short_session_timeout(secured, monkeypatch, caplog):
+    """Without it the broker's limit is not known: its default counts, and the log says why."""
+    caplog.set_level("INFO")
+    for variable, value in secured.variables(secured.options("worker")).items():
+        monkeypatch.setenv(variable, value)
+    asked = partial(session_timeout_seconds, secured.broker.scram_bootstrap, 2.5, 20.0)
+    assert asked() == 6.0
+    assert "is not known (the right to DescribeConfigs on the cluster is missing)" in caplog.text
+    right = Right("Cluster", "kafka-cluster", "DescribeConfigs")
+    secured.broker.allow("worker", [right])
+    try:
+        limit = time.monotonic() + PATIENCE_SECONDS
+        while asked() != 2.5:
+            assert time.monotonic() < limit
+    finally:
+        secured.broker.withdraw("worker", right)
 
 
 @pytest.mark.parametrize("taken", [("operations", "Read"), ("workers", "Read")], ids="-".join)

@@ -128,21 +128,25 @@ def refuse_if_workers_run(
 def session_timeout_seconds(bootstrap: str, wanted: float, timeout_seconds: float) -> float:
     """The session time-out that a worker asks for: the one wanted, or the shortest Kafka takes."""
     admin = AdminClient(client_options(bootstrap, {"log_level": 0}))
-    shortest = SHORTEST_SESSION_SECONDS
+    shortest, unread = SHORTEST_SESSION_SECONDS, ""
     try:
         node = next(iter(admin.list_topics(timeout=timeout_seconds).brokers))
         of_broker = ConfigResource(ResourceType.BROKER, str(node))
         asked = admin.describe_configs([of_broker], request_timeout=timeout_seconds)
         shortest = int(asked[of_broker].result()[SHORTEST_SESSION].value) / 1000
-    except (KafkaException, KeyError, StopIteration, ValueError) as error:
-        log.info("%s of the broker is unknown (%s)", SHORTEST_SESSION, error)
+    except KafkaException as error:
+        refused = error.args[0].code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED
+        missing = "the right to DescribeConfigs on the cluster is missing"
+        unread = missing if refused else error.args[0].str()
+    except (KeyError, StopIteration, ValueError) as error:
+        unread = repr(error)
     if wanted < shortest:
         log.info(
             "other workers notice after %.3g s that this one is gone, not after %.3g s: the "
-            "broker's %s is %d",
+            "broker's %s is %s",
             shortest,
             wanted,
             SHORTEST_SESSION,
-            shortest * 1000,
+            f"not known ({unread})" if unread else f"{shortest * 1000:.0f}",
         )
     return max(wanted, shortest)
