@@ -87,6 +87,23 @@ def test_a_client_whose_right_is_taken_away_is_told_while_it_works(secured):
         secured.broker.allow("client", [right])
 
 
+def test_a_client_that_may_ask_no_more_is_told_which_right_that_needs(secured):
+    """Also where its producer knows of the refusal before it queues the next question."""
+    right = Right("Topic", "ledgermq.questions", "Write")
+    try:
+        with secured.connect("client") as connection:
+            connection.session().producer("queue:rights").send("x")
+            connection.admin.queue_status("rights")
+            secured.broker.withdraw("client", right)
+            limit = time.monotonic() + PATIENCE_SECONDS
+            with pytest.raises(ledgermq.LedgerMQError) as raised:
+                while time.monotonic() < limit:
+                    connection.admin.queue_status("rights")
+        assert "let user client Write on topic ledgermq.questions" in str(raised.value)
+    finally:
+        secured.broker.allow("client", [right])
+
+
 RIGHTS_OF_BRIDGES = rights_of_bridge(["foreign-in"], ["foreign-out"])
 
 
@@ -215,18 +232,46 @@ def test_a_worker_needs_one_more_right_for_a_short_session_timeout(secured, monk
         secured.broker.withdraw("worker", right)
 
 
+def add_worker(secured, prefix):
+    """A user of a worker on topics of its own, which clients may use; its name and variables."""
+    user = f"worker-{prefix}"
+    secured.passwords[user] = f"secret-of-{user}"
+    secured.broker.add_user(user, secured.passwords[user])
+    secured.broker.allow(user, rights_of("worker", prefix))
+    secured.broker.allow("client", rights_of("client", prefix))
+    return user, secured.variables(secured.options(user)) | {"LEDGERMQ_TOPIC_PREFIX": prefix}
+
+
+def test_a_worker_that_knows_it_may_not_write_before_it_does_says_which_right_that_needs(secured):
+    """An idle worker learns it when it asks again for what topics there are."""
+    prefix = "idle"
+    user, variables = add_worker(secured, prefix)
+    soon = {"LEDGERMQ_KAFKA_TOPIC_METADATA_REFRESH_INTERVAL_MS": "500"}
+    process = secured.worker(variables | soon, user)
+    secured.wait_for_worker(process, topic_prefix=prefix)
+    right = Right("Topic", f"{prefix}.outcomes", "Write")
+    with secured.connect("client", topic_prefix=prefix, timeout=20.0) as connection:
+        session = connection.session()
+        secured.broker.withdraw(user, right)
+        time.sleep(5)
+        with suppress(ledgermq.LedgerMQError):
+            session.producer("queue:rights").send("x", timeout=2)
+        code, told = process.wait(PATIENCE_SECONDS), secured.log_of(user)
+        secured.broker.allow(user, [right])
+        process = secured.worker(variables, user)
+    process.terminate()
+    assert (code, process.wait(60)) == (3, 0), told
+    assert f"let user {user} Write on topic {prefix}.outcomes" in told
+
+
 @pytest.mark.parametrize("taken", [("operations", "Read"), ("workers", "Read")], ids="-".join)
 def test_a_worker_whose_right_is_taken_away_ends_in_words_and_goes_on_with_it(secured, taken):
     """What reads the log and the group runs inside of Faust, which would tell of a crash."""
     prefix = f"revoked-{taken[0]}"
-    user = f"worker-{prefix}"
-    rights = rights_of("worker", prefix)
-    (right,) = [one for one in rights if one[1:3] == (f"{prefix}.{taken[0]}", taken[1])]
-    secured.passwords[user] = f"secret-of-{user}"
-    secured.broker.add_user(user, secured.passwords[user])
-    secured.broker.allow(user, rights)
-    secured.broker.allow("client", rights_of("client", prefix))
-    variables = secured.variables(secured.options(user)) | {"LEDGERMQ_TOPIC_PREFIX": prefix}
+    user, variables = add_worker(secured, prefix)
+    (right,) = [
+        one for one in rights_of("worker", prefix) if one[1:3] == (f"{prefix}.{taken[0]}", taken[1])
+    ]
     process = secured.worker(variables, user)
     secured.wait_for_worker(process, topic_prefix=prefix)
     with secured.connect("client", topic_prefix=prefix) as connection:

@@ -29,6 +29,7 @@ from ledgermq.errors import (
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.framing.confluent import ConfluentFraming, framed
 from ledgermq.wire.framing.headers import Headers
+from ledgermq.wire.kafka.access import denied
 from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS, client_options
 from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
 from ledgermq.wire.topics.registry import Claim
@@ -159,6 +160,7 @@ class Transport:
             ConnectionClosedError: the connection is closed.
             MessageTooLargeError: Kafka's producer takes no record of this size.
             BrokerUnavailableError: its queue is full, and stays so, because no broker takes it.
+            AccessDeniedError: Kafka does not let us write there.
             LogError: it refuses the record for another reason, such as an unknown topic.
         """
         report = self._report if receipt is None else _reporting(receipt, self._report)
@@ -198,7 +200,17 @@ class Transport:
                     ) from error
                 self._producer.poll(QUEUE_FULL_WAIT_SECONDS)
             except KafkaException as error:
-                raise _refused(topic, len(value), error) from error
+                raise self._refused(topic, len(value), error.args[0]) from error
+
+    def _refused(self, topic: str, size_bytes: int, error: KafkaError) -> LedgerMQError:
+        """Why a record was not even queued; that a right is missing is known from earlier ones."""
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            return MessageTooLargeError(
+                f"a record of {size_bytes:,} bytes is too large for {topic}; nothing was written"
+            )
+        return denied(error, topic, "Write", self._settings.kafka) or LogError(
+            f"a record for {topic} was not taken, nothing was written: {error.str()}"
+        )
 
     def serve(self, timeout_seconds: float = 0.0) -> None:
         self._producer.poll(timeout_seconds)
@@ -226,15 +238,6 @@ class Transport:
         if self._producer.flush(min(timeout_seconds, KAFKA_SECONDS_MAX)):
             self._producer.purge()
             self._producer.flush(1.0)
-
-
-def _refused(topic: str, size_bytes: int, error: KafkaException) -> LedgerMQError:
-    found = error.args[0]
-    if found.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-        return MessageTooLargeError(
-            f"a record of {size_bytes:,} bytes is too large for {topic}; nothing was written"
-        )
-    return LogError(f"a record for {topic} was not taken, nothing was written: {found.str()}")
 
 
 def _reporting(receipt: LogReceipt, note: Callable[[KafkaError | None, Any], None]) -> Any:

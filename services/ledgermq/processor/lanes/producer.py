@@ -158,7 +158,10 @@ class LogProducer:
                 on_delivery=delivered,
             )
         except (BufferError, KafkaException) as error:
-            self._fail(f"{topic}-{partition}: {error}")
+            if isinstance(error, KafkaException):
+                self._fail_for(error.args[0], topic, partition)
+            else:
+                self._fail(f"{topic}-{partition}: {error}")
             raise WriteFailedError(f"{topic}-{partition} took no record: {error}") from error
         self.outstanding += 1
 
