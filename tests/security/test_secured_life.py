@@ -65,7 +65,7 @@ def test_a_user_with_a_certificate_is_the_same_user(secured):
 
 
 def test_a_worker_reads_contents_back_without_a_right_on_another_group(secured):
-    """librdkafka wants a group to be named for that, and tells that Kafka does not let it in."""
+    """A group must be named for that, and it is told that Kafka does not let the worker into it."""
     prefix = "readback"
     secured.passwords["reader"] = "secret-of-reader"
     secured.broker.add_user("reader", "secret-of-reader")
