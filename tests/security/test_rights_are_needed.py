@@ -102,7 +102,7 @@ def test_a_client_that_may_ask_no_more_is_told_which_right_that_needs(secured):
             connection.admin.queue_status("rights")
             secured.broker.withdraw("client", right)
             with pytest.raises(
-                ledgermq.LedgerMQError, match="user client Write on topic ledgermq.questions"
+                ledgermq.LedgerMQError, match=r"user client Write on topic ledgermq\.questions"
             ):
                 ask_for_ever(connection)
     finally:
