@@ -30,6 +30,8 @@ def stretch(last: int, digest: str) -> Stretch:
         skipped=(),
         fold_seconds=0.0,
         files={},
+        follows=None,
+        seal="",
     )
 
 

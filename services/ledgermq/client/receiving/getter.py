@@ -414,7 +414,8 @@ class Getter(Generic[M]):
 
     def _check_usable_locked(self) -> None:
         self._engine.check_usable_locked()
-        if self.work.commits.stays_broken:
+        # What comes while the rollback is on its way is dropped.
+        if self.work.commits.stays_broken and not self._engine.protocol.withdrawals:
             self.work.commits.check_whole_locked()
         self._engine.check_unit_of_work_locked()
 
