@@ -35,8 +35,9 @@ SCRATCH, LOCK = "ledgermq-spark-", "lock"
 TAIL_LINES = 15
 # Where in Java an error came from: it would push the error itself out of the tail.
 FRAME = "\tat "
-# What Java and Spark say where memory is out; Spark's own code for that, if Java ends by it.
+# What Kafka's client in Java says of a record whose checksum does not agree.
 DAMAGED = re.compile(r"Record batch for partition (\S+) at offset (\d+) is invalid")
+# What Java and Spark say where memory is out; Spark's own code for that, if Java ends by it.
 MEMORY_FULL = re.compile(
     r"Java heap space|GC overhead limit|OutOfMemoryError|Unable to acquire \d+ bytes of memory"
 )

@@ -244,8 +244,9 @@ class RecordFeed:
         if before:
             self._next[tp] = before[-1].offset + 1
         self._damaged[tp] = time.monotonic() + DAMAGE_PAUSE_SECONDS
-        self._stumbled.add(tp)
-        log.warning("%s", LogDamagedError(f"{tp.topic}-{tp.partition}", error.str()))
+        if tp not in self._stumbled:
+            self._stumbled.add(tp)
+            log.warning("%s", LogDamagedError(f"{tp.topic}-{tp.partition}", error.str()))
         if self._skips_damage:
             self._next[tp] = OFFSET_END
 
@@ -273,8 +274,7 @@ class RecordFeed:
             elif error.code() == KafkaError._BAD_MSG and tp in epochs:
                 self._stop_at_damage(tp, batches.get(tp, []), error)
             elif error.code() != KafkaError._PARTITION_EOF:
-                if not self._is_stale(tp, message):
-                    self._report(message, error)
+                self._report(tp, message, error)
             elif tp in epochs:
                 ends[tp] = message.offset() or 0
                 batches.setdefault(tp, [])
@@ -297,17 +297,19 @@ class RecordFeed:
         offsets = self._consumer.get_watermark_offsets(TopicPartition(*tp), cached=True)
         return -1 if offsets is None else int(offsets[1])
 
-    def _report(self, message: Message, error: KafkaError) -> None:
+    def _report(self, tp: TP, message: Message, error: KafkaError) -> None:
         """What the log does not have, or not for us, ends the worker; librdkafka mends the rest."""
         failed: LedgerMQError | None = None
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            if self._is_stale(tp, message):
+                return
             failed = FeedError(
-                f"{message.topic()}-{message.partition()} does not have the record that must be "
+                f"{tp.topic}-{tp.partition} does not have the record that must be "
                 f"folded next ({error.str()}): the log was cut. Restore it; what was "
                 "acknowledged before must be there."
             )
         elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            failed = denied(error, message.topic() or "", "Read")
+            failed = denied(error, tp.topic, "Read")
         if failed is not None:
             self._loop.call_soon_threadsafe(self._fail, failed)
 
