@@ -14,27 +14,34 @@ from ledgermq.wire.topics.identity import LogIdentity
 from ledgermq.wire.topics.reading import LogDamagedError
 
 
+@pytest.fixture
+def reader(monkeypatch):
+    """Makes a reader of topic t whose consumer is the test's."""
+
+    def make(**consumer):
+        identity = LogIdentity(cluster_id="c", topic_id="i")
+        monkeypatch.setattr(topic_reader, "Consumer", lambda _: SimpleNamespace(**consumer))
+        monkeypatch.setattr(topic_reader, "log_identity", lambda *_: identity)
+        return TopicReader("localhost:1", "t", 1.0)
+
+    return make
+
+
 @pytest.mark.parametrize(
     "code", [KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE]
 )
-def test_a_topic_that_is_away_has_not_been_read_to_its_end(monkeypatch, code):
+def test_a_topic_that_is_away_has_not_been_read_to_its_end(reader, code):
     """A topic without partitions would be one that a bridge has nothing left to do with."""
     found = SimpleNamespace(error=KafkaError(code), partitions={})
-    consumer = SimpleNamespace(list_topics=lambda *_, **__: SimpleNamespace(topics={"t": found}))
-    monkeypatch.setattr(topic_reader, "Consumer", lambda _: consumer)
-    identity = LogIdentity(cluster_id="c", topic_id="i")
-    monkeypatch.setattr(topic_reader, "log_identity", lambda *_: identity)
+    made = reader(list_topics=lambda *_, **__: SimpleNamespace(topics={"t": found}))
     with pytest.raises(BrokerUnavailableError, match="topic t of Kafka"):
-        TopicReader("localhost:1", "t", 1.0).partitions()
+        made.partitions()
 
 
-def test_a_damaged_record_stops_a_bridge_with_what_to_do(monkeypatch):
+def test_a_damaged_record_stops_a_bridge_with_what_to_do(reader):
     """It is not taken as it is, nor passed over."""
     error = KafkaError(KafkaError._BAD_MSG, "MessageSet at offset 7 failed CRC32C check")
     record = SimpleNamespace(error=lambda: error, partition=lambda: 3)
-    consumer = SimpleNamespace(poll=lambda _: record, consume=lambda **_: [])
-    monkeypatch.setattr(topic_reader, "Consumer", lambda _: consumer)
-    identity = LogIdentity(cluster_id="c", topic_id="i")
-    monkeypatch.setattr(topic_reader, "log_identity", lambda *_: identity)
+    made = reader(poll=lambda _: record, consume=lambda **_: [])
     with pytest.raises(LogDamagedError, match="t-3 holds a record that is damaged: MessageSet at"):
-        TopicReader("localhost:1", "t", 1.0).read(0.0)
+        made.read(0.0)

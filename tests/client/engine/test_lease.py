@@ -14,6 +14,26 @@ SUSPECT_SECONDS = 15.0
 
 
 @pytest.fixture
+def desk():
+    """A router whose connection's last heartbeat on the log was written at 0."""
+    made = Desk()
+    made.log.heard_at = 0.0
+    return made
+
+
+@pytest.fixture
+def engine(desk):
+    """A session at it."""
+    return desk.session(5)
+
+
+@pytest.fixture
+def lease(desk, engine):
+    """That session's lease."""
+    return desk.works[engine].lease
+
+
+@pytest.fixture
 def connection(route):
     """A connection whose last heartbeat on the log was written at 0; its clock stands still."""
     route.log.heard_at = 0.0
@@ -51,12 +71,8 @@ def asked(route):
     return len(route.written(Alive))
 
 
-def test_a_heartbeat_that_the_log_took_makes_sure_for_the_suspect_timeout():
+def test_a_heartbeat_that_the_log_took_makes_sure_for_the_suspect_timeout(desk, engine, lease):
     """The queue manager suspects nobody sooner (H5)."""
-    desk = Desk()
-    desk.log.heard_at = 0.0
-    engine = desk.session(5)
-    lease = desk.works[engine].lease
     found = []
     for now, heard_at in ((14.9, 0.0), (15.0, 0.0), (15.0, 14.0)):
         run_until(desk, engine, now)
@@ -66,26 +82,22 @@ def test_a_heartbeat_that_the_log_took_makes_sure_for_the_suspect_timeout():
     assert desk.log.kinds() == ["Alive"]
 
 
-def test_a_heartbeat_in_time_renews_it():
+def test_a_heartbeat_in_time_renews_it(desk, engine, lease):
     """Also if it was written some time before; an older one does not shorten it."""
-    desk = Desk()
-    desk.log.heard_at = 0.0
-    engine = desk.session(5)
     run_until(desk, engine, 14.0)
     engine.heard(10.0)
     engine.heard(5.0)
     run_until(desk, engine, 24.9)
-    assert desk.works[engine].lease.holds_locked()
+    assert lease.holds_locked()
     desk.log.now = 25.0
-    assert not desk.works[engine].lease.holds_locked()
+    assert not lease.holds_locked()
 
 
-def test_it_begins_anew_when_the_question_was_written_and_not_when_it_was_answered():
+def test_it_begins_anew_when_the_question_was_written_and_not_when_it_was_answered(
+    desk, engine, lease
+):
     """The session may have been suspected right behind it."""
-    desk = Desk()
-    desk.log.heard_at = 0.0
-    engine = desk.session(5)
-    lease, log = desk.works[engine].lease, desk.log
+    log = desk.log
     log.now = 100.0
     assert not lease.holds_locked()
     assert not lease.holds_locked()
@@ -99,12 +111,11 @@ def test_it_begins_anew_when_the_question_was_written_and_not_when_it_was_answer
 
 
 @pytest.mark.parametrize("first", ["round", "receive"])
-def test_a_client_that_stood_still_asks_though_its_heartbeat_is_on_the_log(first):
+def test_a_client_that_stood_still_asks_though_its_heartbeat_is_on_the_log(
+    desk, engine, lease, first
+):
     """Somebody may have taken its connection over; whoever wakes first does not make it sure."""
-    desk = Desk()
-    desk.log.heard_at = 0.0
-    engine = desk.session(5)
-    lease, log = desk.works[engine].lease, desk.log
+    log = desk.log
     log.now = STANDSTILL_SECONDS
     if first == "round":
         engine.heard(0.0)
@@ -117,12 +128,9 @@ def test_a_client_that_stood_still_asks_though_its_heartbeat_is_on_the_log(first
 
 
 @pytest.mark.parametrize("first", ["round", "answer"])
-def test_what_was_asked_before_a_standstill_does_not_make_sure(first):
+def test_what_was_asked_before_a_standstill_does_not_make_sure(desk, engine, lease, first):
     """Its answer may be old; so it asks anew."""
-    desk = Desk()
-    desk.log.heard_at = 0.0
-    engine = desk.session(5)
-    lease, log = desk.works[engine].lease, desk.log
+    log = desk.log
     log.now = 10.0
     assert not lease.holds_locked()
     log.now = 13.0
@@ -135,16 +143,13 @@ def test_what_was_asked_before_a_standstill_does_not_make_sure(first):
     assert log.kinds() == ["Alive", "Alive"]
 
 
-def test_in_a_full_session_it_waits_for_room():
+def test_in_a_full_session_it_waits_for_room(desk, engine, lease):
     """What is pending is answered first."""
-    desk = Desk()
-    desk.log.heard_at = 0.0
-    engine = desk.session(5)
     while not engine.protocol.full:
         desk.write(engine, Alive)
     written = len(desk.log.operations)
     desk.log.now = 100.0
-    assert not desk.works[engine].lease.holds_locked()
+    assert not lease.holds_locked()
     assert len(desk.log.operations) == written
 
 

@@ -55,15 +55,20 @@ def writing(connection, error):
         del log.write
 
 
+def close_again(connection, opened):
+    """Closes it while nothing can be written, and then once more."""
+    with writing(connection, FULL), pytest.raises(ledgermq.BrokerUnavailableError):
+        opened.close()
+    assert not opened.is_closed
+    opened.close()
+    assert opened.is_closed
+
+
 def test_a_session_whose_close_was_not_written_can_be_closed_again(connection, other):
     """The error says that it may be tried again; what it holds goes to others then."""
     session = connection.session(ack="CLIENT")
     assert session.consumer("queue:q").receive(20).body == "a"
-    with writing(connection, FULL), pytest.raises(ledgermq.BrokerUnavailableError):
-        session.close()
-    assert not session.is_closed
-    session.close()
-    assert session.is_closed
+    close_again(connection, session)
     assert other.receive(20).body == "a"
 
 
@@ -156,11 +161,7 @@ def test_a_consumer_whose_close_was_not_written_can_be_closed_again(connection, 
         with connection.session() as sending:
             sending.producer("queue:q").send("b")
         assert consumer.receive(20).body == "a"
-        with writing(connection, FULL), pytest.raises(ledgermq.BrokerUnavailableError):
-            consumer.close()
-        assert not consumer.is_closed
-        consumer.close()
-        assert consumer.is_closed
+        close_again(connection, consumer)
         assert other.receive(20).body == "b"
 
 

@@ -1,9 +1,6 @@
 """Clients that were frozen until their sessions ended: what they hold belongs to others by then."""
 
-import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -12,7 +9,6 @@ from ledgermq.client.engine.lease import STANDSTILL_SECONDS
 from ledgermq.client.link.transport import Transport
 from ledgermq.client.settings import ConnectionSettings
 from ledgermq.wire.topics.registry import Claim
-from support.checkout import SERVICES
 
 HOLDER = """
 import sys
@@ -47,40 +43,31 @@ def connection(installation):
         yield opened
 
 
+def woken(holder):
+    """What a frozen client says from when it is woken and told to go on."""
+    holder.stdin.write("go on\n")
+    holder.stdin.flush()
+    holder.send_signal(signal.SIGCONT)
+    return holder.communicate(timeout=60)[0].split()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["one", "many"])
 def test_what_was_fetched_ahead_is_not_handed_over_when_others_have_it(
     installation, connection, queue, eventually, way
 ):
     """A client that was frozen for longer than its session lives asks first (SES-65)."""
-    command = [sys.executable, "-c", HOLDER, installation.address, installation.topics.prefix]
-    with connection.session() as session:
+    with connection.session() as session, installation.program(HOLDER, queue, way) as holder:
         session.producer(queue).send_many([f"m{number}" for number in range(5)])
-        holder = subprocess.Popen(
-            [*command, queue, way],
-            env=os.environ | {"PYTHONPATH": str(SERVICES)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            first = holder.stdout.readline().split()
-            assert first[0] == "m0"
-            handle = connection.admin.sessions()[-1].session
-            holder.send_signal(signal.SIGSTOP)
-            eventually(
-                lambda: handle not in [one.session for one in connection.admin.sessions()], 60
-            )
-            consumer = session.consumer(queue)
-            others = [one.body for one in consumer.until_idle(2)]
-            assert others[-4:] == ["m1", "m2", "m3", "m4"]
-            holder.stdin.write("go on\n")
-            holder.stdin.flush()
-            holder.send_signal(signal.SIGCONT)
-            assert holder.communicate(timeout=60)[0].split() == ["lost"]
-        finally:
-            holder.kill()
-            holder.wait(20)
+        first = holder.stdout.readline().split()
+        assert first[0] == "m0"
+        handle = connection.admin.sessions()[-1].session
+        holder.send_signal(signal.SIGSTOP)
+        eventually(lambda: handle not in [one.session for one in connection.admin.sessions()], 60)
+        consumer = session.consumer(queue)
+        others = [one.body for one in consumer.until_idle(2)]
+        assert others[-4:] == ["m1", "m2", "m3", "m4"]
+        assert woken(holder) == ["lost"]
 
 
 SUBSCRIBER = """
@@ -113,32 +100,18 @@ def test_what_was_fetched_ahead_is_not_handed_over_by_a_client_that_was_replaced
 ):
     """It was frozen for less than its session lives, and another one took its place (SES-65)."""
     topic, who = named, {"client_id": "billing", "takeover": "secret"}
-    command = [sys.executable, "-c", SUBSCRIBER, installation.address, installation.topics.prefix]
     with installation.connect(**who) as first, first.session() as session:
         first.admin.create_topic(topic)
         session.consumer(f"topic:{topic}", subscription="all", durable=True).close()
         session.producer(f"topic:{topic}").send_many([f"m{number}" for number in range(100)])
-    holder = subprocess.Popen(
-        [*command, f"topic:{topic}"],
-        env=os.environ | {"PYTHONPATH": str(SERVICES)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
+    with installation.program(SUBSCRIBER, f"topic:{topic}") as holder:
         assert [holder.stdout.readline().strip() for _ in range(2)] == ["m0", "ahead"]
         holder.send_signal(signal.SIGSTOP)
         with installation.connect(**who) as second, second.session() as session:
             consumer = session.consumer(f"topic:{topic}", subscription="all", durable=True)
             others = [one.body for one in consumer.until_idle(STANDSTILL_SECONDS + 0.5)]
         assert others[-99:] == [f"m{number}" for number in range(1, 100)]
-        holder.stdin.write("go on\n")
-        holder.stdin.flush()
-        holder.send_signal(signal.SIGCONT)
-        assert holder.communicate(timeout=60)[0].split() == ["lost"]
-    finally:
-        holder.kill()
-        holder.wait(20)
+        assert woken(holder) == ["lost"]
 
 
 def test_the_clock_of_a_connection_goes_on_while_the_machine_sleeps(monkeypatch):

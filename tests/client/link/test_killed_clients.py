@@ -1,14 +1,11 @@
 """Clients that are killed while their application holds a message: what counts (decision 24)."""
 
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
-
-from support.checkout import SERVICES
 
 HOLDER = """
 import os
@@ -49,21 +46,8 @@ def connection(installation):
 @pytest.fixture
 def start(installation, queue) -> Iterator[Start]:
     """Starts processes that get the first message of the queue, and in the end kills them."""
-    started = []
-
-    def begin(how):
-        command = [sys.executable, "-c", HOLDER, installation.address, installation.topics.prefix]
-        path = {"PYTHONPATH": str(SERVICES)}
-        one = subprocess.Popen(
-            [*command, queue, how], env=os.environ | path, stdout=subprocess.PIPE, text=True
-        )
-        started.append(one)
-        return one
-
-    yield begin
-    for one in started:
-        one.kill()
-        one.wait(20)
+    with ExitStack() as started:
+        yield lambda how: started.enter_context(installation.program(HOLDER, queue, how))
 
 
 @pytest.mark.slow

@@ -1,9 +1,5 @@
 """Tests of clients that die or whose broker dies: what they held goes to others, nothing twice."""
 
-import os
-import signal
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -12,7 +8,6 @@ import ledgermq
 from ledgermq.embedded import EmbeddedBroker
 from support.brokers.plain_worker import PlainWorker
 from support.brokers.worker_process import new_place
-from support.checkout import SERVICES
 
 HOLDER = """
 import sys
@@ -42,19 +37,10 @@ def test_what_a_killed_client_held_goes_to_another_one(installation, connection,
     """After SIGKILL and the suspicion, others get the deliveries, with delivery count 2."""
     with connection.session() as session:
         session.producer(queue).send_many(str(number) for number in range(5))
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, installation.address, installation.topics.prefix, queue],
-        env={**os.environ, "PYTHONPATH": str(SERVICES)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
+    with installation.program(HOLDER, queue) as holder:
         assert holder.stdout.readline() == "holding\n"
         status = connection.admin.queue_status(queue)
         assert (status.uncommitted_gets, status.current) == (5, 0)
-    finally:
-        holder.send_signal(signal.SIGKILL)
-        holder.wait(20)
     with connection.session() as session:
         consumer = session.consumer(queue)
         found = [consumer.receive(60) for _ in range(5)]

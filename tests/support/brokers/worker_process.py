@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,25 @@ class Place:
         answered = wait_for_worker(self.bootstrap, self.topics.prefix, seconds)
         logs = "\n".join(worker.log for worker in self.workers)
         assert answered, f"no worker answers (all ended before: {ended}); logs:\n{logs}"
+
+    @contextmanager
+    def program(self, text: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """A client in a process: its program is given address, topic prefix and arguments.
+
+        At the end it is killed.
+        """
+        started = subprocess.Popen(
+            [sys.executable, "-c", text, self.address, self.topics.prefix, *arguments],
+            env=os.environ | {"PYTHONPATH": str(SERVICES)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            yield started
+        finally:
+            started.kill()
+            started.wait(20)
 
     def client(self, lane: int = 0) -> RawClient:
         """A new connection on a lane."""
