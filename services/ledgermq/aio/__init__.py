@@ -15,7 +15,7 @@ from __future__ import annotations
 from ledgermq.aio.connection import Connection, connect
 from ledgermq.aio.receiving import Browser, Consumer, Message
 from ledgermq.aio.sending import GroupSender, Producer
-from ledgermq.aio.service import Service
+from ledgermq.aio.service import MessageRejectedError, Service
 from ledgermq.aio.session import Session
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "GroupSender",
     "Message",
     "Producer",
+    "MessageRejectedError",
     "Service",
     "Session",
     "connect",

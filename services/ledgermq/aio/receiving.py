@@ -68,7 +68,7 @@ class Browsing(Entered[Browser]):
 
 @typed
 class Message(ThreadedMessage):
-    """A message as `ledgermq.Message` has it; acknowledging is awaited."""
+    """A message as `ledgermq.Message` has it; settling it is awaited."""
 
     __slots__ = ()
 
@@ -76,8 +76,13 @@ class Message(ThreadedMessage):
         self, *, timeout: float | None = None
     ) -> None:
         """See `ledgermq.Message.acknowledge`; it is waited for."""
-        assert self._acknowledge is not None, "it was got"
-        await self._acknowledge(self.deliveries, timeout, True)
+        await self._got().acknowledge(self.deliveries, timeout, True)
+
+    async def reject(  # type: ignore[override]
+        self, reason: str = "", *, requeue: bool = False, timeout: float | None = None
+    ) -> None:
+        """See `ledgermq.Message.reject`; it is waited for."""
+        await self._got().reject(self.deliveries, reason, requeue=requeue, timeout=timeout)
 
 
 @typed

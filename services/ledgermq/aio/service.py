@@ -35,6 +35,7 @@ from ledgermq.errors import (
     OutcomeUnknownError,
     TransactionRolledBackError,
 )
+from ledgermq.protocol.limits import DESCRIPTION_CHARACTERS_MAX
 
 LOGGER = logging.getLogger("ledgermq.service")
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -47,6 +48,14 @@ BACK_OFF_SECONDS: Final = 0.5
 BACK_OFF_SECONDS_MAX: Final = 30.0
 # How long a receive waits before it looks whether the service is to stop.
 RECEIVE_SECONDS: Final = 0.5
+
+
+class MessageRejectedError(Exception):
+    """Raised by a function of a service: its message is to be rejected, not delivered again.
+
+    The text of the exception is the reason. See `ledgermq.Message.reject` for what becomes of the
+    message; what the function sent in its unit of work is rolled back.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +139,8 @@ class Service:
 
     What a function returned from is acknowledged. What it raised an exception for goes back, with
     its delivery count raised, and is delivered again after a delay; how often at most, and where it
-    goes then, the queue says (`redelivery_limit`, `error_destination`). With `transacted=True` a
+    goes then, the queue says (`redelivery_limit`, `error_destination`). If it raised MessageRejectedError,
+    it goes there at once. With `transacted=True` a
     coroutine function is given its session too, `bill(message, session)`: what it sends there is
     committed with the message, or rolled back with it. Any other function is given the message
     alone, in a thread.
@@ -397,6 +407,15 @@ class Service:
         try:
             # In a task of its own: a function that cancels its task does not cancel the service's.
             await asyncio.create_task(self._call(route, message, session, thread))
+        except MessageRejectedError as rejection:
+            reason = str(rejection)
+            LOGGER.warning("%s rejected message %s: %s", route.name, message.message_id, reason)
+            # The function may have done so itself.
+            with contextlib.suppress(AlreadySettledError):
+                await message.reject(reason[:DESCRIPTION_CHARACTERS_MAX])
+            if route.transacted:
+                await session.rollback()
+            return
         except (Exception, asyncio.CancelledError) as problem:
             if isinstance(problem, asyncio.CancelledError) and _is_cancelled():
                 raise

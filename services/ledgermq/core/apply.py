@@ -81,6 +81,7 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     operations.OpenConsumer: consumers.open_consumer,
     operations.Put: putting.put,
     operations.Recover: sessions.recover,
+    operations.Reject: consumers.reject,
     operations.Rollback: sessions.rollback,
     operations.RollbackTransaction: ending.rollback_transaction,
     operations.Unsubscribe: subscriptions.unsubscribe,

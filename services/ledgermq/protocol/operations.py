@@ -39,6 +39,7 @@ __all__ = [
     "Put",
     "PutMessage",
     "Recover",
+    "Reject",
     "Rollback",
     "RollbackTransaction",
     "SessionOperation",
@@ -194,6 +195,16 @@ class GiveBack(SessionOperation):
 
     consumer: int
     unseen: list[DeliveryRange]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reject(SessionOperation):
+    """Returns deliveries that the application will not settle, for redelivery or for good."""
+
+    consumer: int
+    deliveries: list[DeliveryRange]
+    requeue: bool
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

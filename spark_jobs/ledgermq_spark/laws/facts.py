@@ -221,10 +221,20 @@ NAMED = """
 SELECT queue_manager, session, replied_at AS position, kind, delivery
 FROM (
     SELECT * FROM {applied} WHERE reply <> 'Refused' AND kind IN (
-        'Acknowledge', 'Commit', 'Rollback', 'Recover', 'Close', 'CloseConsumer', 'GiveBack')
+        'Acknowledge', 'Commit', 'Rollback', 'Recover', 'Close', 'CloseConsumer', 'GiveBack',
+        'Reject')
 )
     LATERAL VIEW posexplode(range_first) AS at, first
     LATERAL VIEW explode(sequence(first, range_last[at])) AS delivery
+"""
+
+# Deliveries that an application rejected for good: they go at once, whatever their limit.
+REJECTED = """
+SELECT queue_manager, session, position, delivery, TRUE AS is_rejected
+FROM {named} JOIN (SELECT queue_manager, session, replied_at AS position FROM {applied}
+    WHERE kind = 'Reject' AND reply = 'Accepted' AND NOT flag)
+    USING (queue_manager, session, position)
+WHERE kind = 'Reject'
 """
 
 # Messages that a Correct put right, where it was not refused.
@@ -239,6 +249,7 @@ OWN: dict[str, Made] = {
     "applied": APPLIED,
     "flights": FLIGHTS,
     "named": NAMED,
+    "rejected": REJECTED,
     "corrected": CORRECTED,
     "disorder": judging.JUDGED,
     "stores_left": judging.LEFT,

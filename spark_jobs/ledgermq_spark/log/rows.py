@@ -323,6 +323,12 @@ _SESSION_TAILS: dict[type, Any] = {
     op.OpenConsumer: lambda one: _tail(consumer=one.consumer, target=one.destination),
     op.CloseConsumer: lambda one: _tail(consumer=one.consumer, ranges=one.unseen),
     op.GiveBack: lambda one: _tail(consumer=one.consumer, ranges=one.unseen),
+    op.Reject: lambda one: _tail(
+        consumer=one.consumer,
+        ranges=one.deliveries,
+        flag=one.requeue,
+        correction=(None, None, one.reason),
+    ),
     op.Put: _put_tail,
     Relocate: _relocate_tail,
     op.Get: lambda one: _tail(consumer=one.consumer, number=one.credit),

@@ -44,6 +44,10 @@ FROM (
     LATERAL VIEW posexplode(message_ids) AS put_index, message_id
 """
 IN_FLIGHT = "('unacknowledged', 'uncommitted get')"
+# Whether a message goes because its application rejected it.
+REJECTED = (
+    f"(before IN {IN_FLIGHT} AND entry = 'Reject' AND entry_session = session AND is_for_good)"
+)
 # Whether a message goes, or is available, because it came back: at once, or as its delay ended.
 CAME_BACK = f"(before IN {IN_FLIGHT} OR before = 'delayed' AND waited_until <= time_us)"
 EVENT = f"""
@@ -68,12 +72,13 @@ LOST = "the session was lost: nothing was heard of its client in time"
 RETURNED_BY = f"""
 CASE WHEN has_timed_out THEN 'a time limit of its unit of work was over'
     WHEN entry_session <> session AND entry IN (
-        'Rollback', 'Recover', 'Close', 'CloseConsumer', 'GiveBack') THEN '{LOST}'
+        'Rollback', 'Recover', 'Close', 'CloseConsumer', 'GiveBack', 'Reject') THEN '{LOST}'
     ELSE CASE entry
         WHEN 'Rollback' THEN 'the session rolled back'
         WHEN 'Recover' THEN 'the session recovered'
         WHEN 'Close' THEN 'the session was closed'
         WHEN 'CloseConsumer' THEN 'the consumer was closed before the application saw it'
+        WHEN 'Reject' THEN 'the application put it back'
         WHEN 'GiveBack' THEN 'the consumer gave it back unseen'
         WHEN 'Open' THEN 'another connection took over the client id'
         WHEN 'EndSession' THEN 'the session was ended by administration'
@@ -109,15 +114,17 @@ CASE event
     WHEN 'expired' THEN 'its time to live or the maximum lifetime is over'
     WHEN 'moved' THEN CASE
         WHEN kind = 'topic' THEN 'the last subscription that had it sent it elsewhere'
+        WHEN {REJECTED} THEN 'its application rejected it'
         WHEN {CAME_BACK} THEN 'its redelivery limit is exceeded'
         ELSE 'by administration' END
-    WHEN 'parked' THEN 'it follows a message of its group that exceeded its redelivery limit'
+    WHEN 'parked' THEN 'it follows one of its group that exceeded its redelivery limit or was rejected'
     WHEN 'removed' THEN 'by administration'
     WHEN 'purged' THEN {PURGED_BY}
     WHEN 'rolled back' THEN 'its unit of work ended without a commit'
     WHEN 'dropped' THEN CASE
         WHEN before IN ('new', 'uncommitted put') THEN 'no subscription wants it'
         WHEN kind = 'topic' THEN 'no subscription has it'
+        WHEN {REJECTED} THEN 'its application rejected it, and it has nowhere to go'
         WHEN {CAME_BACK} THEN 'its redelivery limit is exceeded, and it has nowhere to go'
         ELSE 'its subscription ended with its last consumer' END
 END
@@ -176,7 +183,7 @@ numbered AS (
 ),
 entries AS (
     SELECT queue_manager, position, kind AS entry, session AS entry_session,
-        session_sequence AS entry_session_sequence,
+        session_sequence AS entry_session_sequence, NOT flag AS is_for_good,
         coalesce(actor, get_json_object(settings, '$.actor')) AS actor,
         coalesce(why, get_json_object(settings, '$.reason')) AS why
     FROM {{operations}}

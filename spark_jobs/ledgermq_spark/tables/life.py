@@ -218,6 +218,8 @@ def _reason(row: Any, before: Any) -> str:
         elif row["event"] == "returned":
             told += f"; backout count {row['backouts']}"
             told += f", {row['uncounted']} not against it" if row["uncounted"] else ""
+    if row["entry"] == "Reject" and row["why"] and "application" in reason:
+        told += f": {row['why']}"
     if row["actor"] and row["event"] not in FOLLOWING:
         told += f"; {row['actor']}: {row['why']}"
     return told

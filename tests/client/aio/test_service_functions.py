@@ -175,3 +175,47 @@ def test_a_function_may_acknowledge_its_message_itself(service, own_connection, 
     asyncio.run(served(service, enough))
     assert seen == ["a", "b"]
     assert own_connection.admin.queue_status(queue).message_count == 0
+
+
+def reject_in_a_thread(message):
+    """A function that blocks."""
+    if message.body == "bad":
+        raise aio.MessageRejectedError("no such customer")
+
+
+async def reject(message):
+    """A coroutine function."""
+    reject_in_a_thread(message)
+
+
+async def reject_in_a_unit_of_work(message, session):
+    """A coroutine function that has sent something for its message already."""
+    await session.producer("queue:bills").send(message.body)
+    reject_in_a_thread(message)
+
+
+@pytest.mark.parametrize("function", [reject_in_a_thread, reject, reject_in_a_unit_of_work])
+def test_a_message_that_a_function_rejects_is_not_delivered_again(
+    service, own_connection, queue, named, caplog, function
+):
+    """It goes to the error destination, and what was sent for it is rolled back (INF-12)."""
+    admin, dead = own_connection.admin, f"{named[:110]}.dead"
+    admin.create_queue(dead)
+    admin.create_queue(named, error_destination=f"queue:{dead}")
+    put(own_connection, queue, "bad", "good")
+    service.consumer(queue, transacted=function is reject_in_a_unit_of_work)(function)
+
+    async def emptied():
+        enough = asyncio.Event()
+        serving = asyncio.create_task(served(service, enough))
+        while (await asyncio.to_thread(admin.queue_status, named)).message_count:
+            await asyncio.sleep(0.05)
+        enough.set()
+        await serving
+
+    asyncio.run(asyncio.wait_for(emptied(), LIMIT_SECONDS))
+    (rejected,) = own_connection.browser(f"queue:{dead}")
+    assert (rejected.body, rejected.origin.reason) == ("bad", "rejected")
+    assert "no such customer" in caplog.text
+    if function is reject_in_a_unit_of_work:
+        assert [one.body for one in own_connection.browser("queue:bills")] == ["good"]

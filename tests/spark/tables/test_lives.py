@@ -61,6 +61,26 @@ def put_twice():
     return script
 
 
+def rejected():
+    """Return a log in which messages are put back, sent away and dropped by their application."""
+    script = Script()
+    session = script.session("TRANSACTED")
+    session.send(op.CreateQueue, queue="dead")
+    settings = given_settings({"error_destination": "queue:dead"})
+    session.send(op.CreateQueue, queue="q", settings=settings)
+    session.put("q", "a")
+    session.put("lossy", "b")
+    session.commit()
+    session.consumer("q", 1, credit=2)
+    session.consumer("lossy", 2, credit=1)
+    for consumer, delivery, requeue in ((1, 1, True), (1, 3, False), (2, 2, False)):
+        named = [{"first": delivery, "last": delivery}]
+        reason = "it cannot be read" if requeue or consumer == 1 else ""
+        fields = {"deliveries": named, "requeue": requeue, "reason": reason}
+        session.send(op.Reject, consumer=consumer, **fields)
+    return script
+
+
 def late_and_too_often():
     """Return a log in which messages exceed their limit as a delay ends, with and without target.
 
@@ -128,6 +148,10 @@ def lives():
     late = {"late_lossy": "queue:lossy", "late_sent": "queue:sent", "published": "topic:t"}
     asked_of = {name: put_of(script, destination) for name, destination in late.items()}
     ask("too often", script, late_follower=put_of(script, "queue:sent", 1), **asked_of)
+    script = rejected()
+    sent_away = {"rejected": "queue:q", "rejected_for_good": "queue:lossy"}
+    asked_of = {name: put_of(script, destination) for name, destination in sent_away.items()}
+    ask("rejected", script, **asked_of)
     script = losses.two_losses()
     ask("losses", script, lost=put_of(script, "queue:q"))
     again = Relocated()
@@ -234,11 +258,29 @@ def test_the_life_of_a_message_says_why_it_was_moved_and_who_moved_it(lives):
     assert steps_of(lives["lossy"])[-1] == ("dropped", f"{nowhere} came back")
 
 
+def test_a_message_that_was_rejected_says_so_and_why(lives):
+    """In the words of its application, if it said any (§5)."""
+    put_back = "queue q: the application put it back, delivery 1 of session 0"
+    came_back = "as delivery 3 of session 0 came back: it cannot be read"
+    assert steps_of(lives["rejected"])[-4:] == [
+        ("returned", f"{put_back}; backout count 1: it cannot be read"),
+        (
+            "delivered",
+            "queue q: again, delivery 3 of session 0 to consumer 1, delivery count 2",
+        ),
+        ("moved", f"queue q: its application rejected it, {came_back}"),
+        ("arrived", "queue dead: it came from queue q; number 0"),
+    ]
+    nowhere = "queue lossy: its application rejected it, and it has nowhere to go"
+    dropped = ("dropped", f"{nowhere}, as delivery 2 of session 0 came back")
+    assert steps_of(lives["rejected_for_good"])[-1] == dropped
+
+
 def test_a_limit_is_told_as_such_when_a_delay_ends(lives):
     """A message alone follows nobody; what does not end a delay follows its group (INF-11)."""
     exceeded = "its redelivery limit is exceeded"
     assert ("moved", f"queue sent: {exceeded}") in steps_of(lives["late_sent"])
-    follows = "it follows a message of its group that exceeded its redelivery limit"
+    follows = "it follows one of its group that exceeded its redelivery limit or was rejected"
     assert ("parked", f"queue sent: {follows}") in steps_of(lives["late_follower"])
     nowhere = ("dropped", f"queue lossy: {exceeded}, and it has nowhere to go")
     assert steps_of(lives["late_lossy"])[-1] == nowhere

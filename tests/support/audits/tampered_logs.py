@@ -63,6 +63,11 @@ def small_log() -> Script:
     for name in "xxy":
         message = script.message(name, 4)
         getter.send(op.Put, destination="queue:once", messages=[message], deduplication_id=name)
+    judge = script.session("CLIENT")
+    judge.consumer("once", credit=2)
+    for delivery, requeue in ((1, False), (2, True)):
+        named = [{"first": delivery, "last": delivery}]
+        judge.send(op.Reject, consumer=1, deliveries=named, requeue=requeue, reason="unreadable")
     getter.close()
     return script
 
@@ -138,6 +143,18 @@ TAMPERED: dict[str, tuple[str, tuple[str, Any]]] = {
     ),
     "another enqueue time": ("E", other("outcomes", {"kind": "Delivered"}, enqueued_ats=[1, 1])),
     "a loss that somebody saw": ("H", other("moves", {"before": OUT, "delivery": 2}, uncounted=1)),
+    "a rejected message that stayed": (
+        "H",
+        other("moves", {"before": OUT, "cause": "dropped"}, after="available", cause=""),
+    ),
+    "a message put back that went": (
+        "H",
+        other("operations", {"kind": "Reject", "flag": False}, flag=True),
+    ),
+    "a rejection that nobody counted": (
+        "D",
+        other("moves", {"before": OUT, "cause": "dropped"}, backouts=0),
+    ),
     "a part of a source that was taken twice": (
         "P",
         other("operations", {"kind": "Put", "source_first": 1}, source_first=0),

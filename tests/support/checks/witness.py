@@ -172,6 +172,10 @@ class Witness:
 
     _on_give_back = _on_close_consumer
 
+    def _on_reject(self, operation: Any, position: int, outcome: out.Reply) -> None:
+        for delivery in _numbers(operation.deliveries):
+            self._back(operation.session, delivery)
+
     def _on_rollback(self, operation: Any, position: int, outcome: Any) -> None:
         self._all_back(operation.session, outcome)
 

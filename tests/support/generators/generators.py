@@ -284,9 +284,22 @@ class Writer(Administering, HandlingWriter):
             self.write(op.Acknowledge(**self.common(session), deliveries=named))
 
     def back(self, session: dict[str, Any]) -> None:
-        """Rollback or recover, some of it seen."""
+        """Rollback or recover, some of it seen; or that some of what is held is not wanted."""
+        if self.one((False, False, True)):
+            self.reject(session)
+            return
         kind = op.Rollback if session["mode"] == "TRANSACTED" else op.Recover
         self.write(kind(**self.common(session), seen=self.some_of(self.flights(session))))
+
+    def reject(self, session: dict[str, Any]) -> None:
+        """Some of what one consumer holds goes back, or goes at once."""
+        consumers = [one["number"] for one in self.model.consumers_of(session)]
+        holding = [number for number in consumers if self.flights(session, number)]
+        number = self.one(holding or consumers or [1])
+        named = self.some_of(self.flights(session, number))
+        requeue = self.one((False, False, True))
+        fields = {"consumer": number, "deliveries": named, "requeue": requeue, "reason": "why"}
+        self.write(op.Reject(**self.common(session), **fields))
 
     def close(self, session: dict[str, Any]) -> None:
         """End of a session."""

@@ -275,14 +275,16 @@ class ModelBase(ModelJournal):
         if self.place(self.destination_of(message["queue"]))["unacknowledged_max"]:
             self.touch(message["queue"])
 
-    def back(self, message: Row, *, backout: bool) -> None:
-        """A delivery returns to its place."""
+    def back(self, message: Row, *, backout: bool, rejected: bool = False) -> None:
+        """A delivery returns to its place, or goes as its application will not have it."""
         holder = next(one for one in self.consumers if self.holds(one, message))
         self.leave_flight(message, "available")
         message["backout_count"] += backout
         self.touch(message["queue"])
         self.expire()
-        if backout and message["place"] == "available":
+        if rejected and message["place"] == "available":
+            self.send_away(message, "rejected")
+        elif backout and message["place"] == "available":
             self.come_back(message, holder)
 
     def holds(self, consumer: Row, message: Row) -> bool:

@@ -63,11 +63,29 @@ class ModelDelivery(ModelHandling):
         for message in named:
             self.back(message, backout=False)
         if named:
-            left = [one for one in self.flight(session) if one["consumer"] == entry.consumer]
-            left.sort(key=lambda one: one["delivery"])
-            place = self.place_after(left[-1]) if left else consumer["settled"]
-            self.go_to(consumer, place)
+            self._go_behind_the_rest(session, consumer)
         return None
+
+    def do_reject(self, session: Row, entry: Any) -> str | None:
+        """Deliveries return, or go at once; the consumer is behind what it still has."""
+        mine = [one for one in self.consumers_of(session) if one["number"] == entry.consumer]
+        if not mine or not (mine[0]["open"] or self.in_flight(mine[0])):
+            return "consumer-unknown"
+        named = self.named(session, entry.deliveries)
+        if named is None or any(one["consumer"] != entry.consumer for one in named):
+            return "delivery-unknown"
+        if len(entry.reason) > 1_024:
+            return "reason-invalid"
+        for message in named:
+            self.back(message, backout=True, rejected=not entry.requeue)
+        if named and mine[0]["open"]:
+            self._go_behind_the_rest(session, mine[0])
+        return None
+
+    def _go_behind_the_rest(self, session: Row, consumer: Row) -> None:
+        left = [one for one in self.flight(session) if one["consumer"] == consumer["number"]]
+        left.sort(key=lambda one: one["delivery"])
+        self.go_to(consumer, self.place_after(left[-1]) if left else consumer["settled"])
 
     def go_to(self, consumer: Row, place: Place | None) -> None:
         """A consumer comes to a place; its group is kept for it if it is for no other."""

@@ -168,7 +168,7 @@ class ModelMoves(ModelGroups, ModelFifo):
         told = ("sequence", "backout_count", "enqueued_at")
         origin = {"destination": self.destination_of(message["queue"]), "reason": reason}
         to_topic = destination.startswith("topic:")
-        header = None if reason == "redelivery-limit" else message["header"]
+        header = None if reason in ("redelivery-limit", "rejected") else message["header"]
         moved = message | {
             "queue": destination if to_topic else destination.removeprefix("queue:"),
             "origin": origin | {name: message[name] for name in told},

@@ -67,12 +67,16 @@ class ModelRedelivery(ModelMoves):
         if not 0 <= message["redelivery_limit"] < self.counted(message):
             message["place"] = "available"
             return
+        self.send_away(message, "redelivery-limit")
+
+    def send_away(self, message: Row, reason: str) -> None:
+        """It goes to the error destination, or is dropped."""
         target = self.settings_of(message["queue"])["error_destination"]
         if target:
             self.park(message)
         self.gone(message, "moved" if target else "dropped")
         if target:
-            self.transfer(message, target, "redelivery-limit")
+            self.transfer(message, target, reason)
 
     def end_waits(self, due: int) -> None:
         """What waits until a moment waits no longer."""

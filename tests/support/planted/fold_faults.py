@@ -72,6 +72,10 @@ def _later(original: Any) -> Any:
     return lambda state, session, due: original(state, session, due + 50_000)
 
 
+def _offered(original: Any) -> Any:
+    return redelivery.back_out
+
+
 def _all_count(original: Any) -> Any:
     return lambda message: message.backout_count
 
@@ -117,6 +121,7 @@ FOLD = Family(
         Fault("steps of the redelivery delay are skipped", redelivery, "_step_for", does_nothing),
         Fault("redelivery delays are halved", redelivery, "_delay_ms", _shorter),
         Fault("what came too often is lost on its way", redelivery, "transfer", does_nothing, 1),
+        Fault("what is rejected is delivered again", settling, "send_away_rejected", _offered, 1),
         Fault("what was seen is not backed out", settling, "give_back", _forgetful_backout),
         Fault("what was not seen is backed out", settling, "give_back", _always_backout),
         Fault(

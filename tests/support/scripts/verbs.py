@@ -206,6 +206,19 @@ def _give_back(player: Player, line: Line) -> Operation:
     )
 
 
+def _reject(player: Player, line: Line) -> Operation:
+    """`reject CONSUMER DELIVERY... [requeue] [reason=TEXT]`; `x*1024` is a text that long."""
+    words = [word for word in line.words[1:] if word != "requeue"]
+    letter, _, count = line.options.get("reason", "").partition("*")
+    return operations.Reject(
+        **common(player, line),
+        consumer=int(line.words[0]),
+        deliveries=_ranges(words),
+        requeue="requeue" in line.words,
+        reason=letter * int(count) if count else letter,
+    )
+
+
 def _put(player: Player, line: Line) -> Operation:
     return operations.Put(
         **common(player, line),
@@ -348,6 +361,7 @@ VERBS: dict[str, Verb] = {
     "put": _put,
     "record": _record,
     "recover": _seen(operations.Recover),
+    "reject": _reject,
     "rollback": _seen(operations.Rollback),
     "rollback-transaction": _ended(operations.RollbackTransaction),
     "suspect": _suspect,

@@ -19,10 +19,20 @@ from ledgermq.client.sansio.ranges import DeliveryRanges
 from ledgermq.errors import (
     AlreadySettledError,
     DeliveryUnknownError,
+    IllegalStateError,
     LedgerMQError,
     UnexpectedReplyError,
 )
-from ledgermq.protocol.operations import Acknowledge, Alive, Close, DeliveryRange, Recover, Rollback
+from ledgermq.protocol.limits import DESCRIPTION_CHARACTERS_MAX
+from ledgermq.protocol.operations import (
+    Acknowledge,
+    Alive,
+    Close,
+    DeliveryRange,
+    Recover,
+    Reject,
+    Rollback,
+)
 from ledgermq.protocol.outcomes import Refused
 from ledgermq.protocol.reasons import Reason
 
@@ -232,9 +242,7 @@ class Settling:
         elif all(self.handed.discard(delivery) for delivery in deliveries):
             ranges = DeliveryRanges([(deliveries[0], deliveries[-1])])
         else:
-            raise AlreadySettledError(
-                f"delivery {deliveries[0]} was acknowledged before, or went back to its queue"
-            )
+            raise _already_settled(deliveries)
         parts = ranges.parts() if ranges else []
         try:
             while parts:
@@ -275,6 +283,43 @@ class Settling:
             for delivery in self._doubted.take_all().numbers():
                 if delivery not in known:
                     self.handed.discard(delivery)
+
+    def reject(
+        self,
+        consumer: int,
+        deliveries: range,
+        reason: str,
+        *,
+        requeue: bool,
+        timeout: float | None,
+    ) -> Steps[None]:
+        """Sends one message away for good, or puts it back; nothing undoes it."""
+        engine = self._engine
+        engine.check_usable_locked()
+        if self.automatic:
+            raise IllegalStateError(
+                f"an {engine.mode} session acknowledges its messages by itself: reject them in one "
+                "that is transacted, CLIENT or INDIVIDUAL. A listener puts its message back by "
+                "raising an error"
+            )
+        if len(reason) > DESCRIPTION_CHARACTERS_MAX:
+            raise IllegalStateError(
+                f"the reason has {len(reason):,} characters, at most "
+                f"{DESCRIPTION_CHARACTERS_MAX:,} are taken"
+            )
+        yield from engine.room(timeout)
+        if not all(delivery in self.handed for delivery in deliveries):
+            raise _already_settled(deliveries)
+        pending = engine.write_locked(
+            Reject,
+            consumer=consumer,
+            deliveries=[{"first": deliveries[0], "last": deliveries[-1]}],
+            requeue=requeue,
+            reason=reason,
+        )
+        for delivery in deliveries:
+            self.handed.discard(delivery)
+        yield from engine.reply(pending, timeout)
 
     # -- what goes back ----------------------------------------------------------------------------
 
@@ -359,6 +404,12 @@ class Settling:
     def _close(self, timeout: float | None) -> Steps[None]:
         pending = self._engine.write_locked(Close, seen=self._seen())
         yield from self._engine.reply(pending, timeout)
+
+
+def _already_settled(deliveries: range) -> AlreadySettledError:
+    return AlreadySettledError(
+        f"delivery {deliveries[0]} was acknowledged or rejected before, or went back to its queue"
+    )
 
 
 def _is_out_of_turn(pending: Pending) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ledgermq.client.argument_types import typed
 from ledgermq.client.messages.bytes_message import BytesMessage
@@ -44,8 +44,18 @@ TYPED: Final[Mapping[str, Callable[[Any], TypedMessage]]] = {
     "object": ObjectMessage,
     "plain": lambda _: PlainMessage(),
 }
-# Acknowledges a message: its deliveries, a time-out in seconds, whether to wait for the outcome.
-Acknowledge = Callable[[range, float | None, bool], Any]
+
+
+class Settler(Protocol):
+    """What settles the messages of one consumer; time-outs in seconds, None: the connection's."""
+
+    def acknowledge(self, deliveries: range, timeout: float | None, wait: bool) -> Any:
+        """Acknowledges what acknowledging one message settles."""
+
+    def reject(
+        self, deliveries: range, reason: str, *, requeue: bool, timeout: float | None
+    ) -> Any:
+        """Sends one message away, or puts it back."""
 
 
 @typed
@@ -62,12 +72,12 @@ class Message(PropertyAccess):
     """
 
     __slots__ = (
-        "_acknowledge",
         "_allow_pickle",
         "_body",
         "_content",
         "_properties",
         "_raw",
+        "_settler",
         "_writeable",
         "delivery",
         "destination",
@@ -78,12 +88,12 @@ class Message(PropertyAccess):
         raw: DeliveredMessage,
         destination: str,
         delivery: int = 0,
-        acknowledge: Acknowledge | None = None,
+        settler: Settler | None = None,
         *,
         allow_pickle: bool = False,
     ) -> None:
         self._raw = raw
-        self._acknowledge = acknowledge
+        self._settler = settler
         self._allow_pickle = allow_pickle
         self._content: Content | None = None
         self._properties: dict[str, Any] | None = None
@@ -371,9 +381,37 @@ class Message(PropertyAccess):
             IllegalStateError: the session is closed, or the message was browsed.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        if self._acknowledge is None:
-            raise IllegalStateError("a browsed message is not acknowledged: it was not got")
-        self._acknowledge(self.deliveries, timeout, wait)
+        self._got().acknowledge(self.deliveries, timeout, wait)
+
+    def reject(
+        self, reason: str = "", *, requeue: bool = False, timeout: float | None = None
+    ) -> None:
+        """Sends this message away for good: to the error destination of its queue, at once.
+
+        There its `origin` has the reason `rejected`; the history has the text that is given here.
+        A queue without an error destination drops it. The message leaves the unit of work that
+        it was got in, and a rollback does not bring it back.
+
+        Args:
+            reason: Why, for people; at most 1,024 characters.
+            requeue: Puts it back in place of that, alone, to be delivered again as after a
+                rollback: the backout counts against its limit, and the redelivery delay holds.
+            timeout: Seconds to wait for its outcome; None: the connection's time-out.
+
+        Raises:
+            AlreadySettledError: it was acknowledged, committed or rejected before, or went back.
+            DeliveryUnknownError: administration, or a time limit of the unit of work, took it away.
+            IllegalStateError: the session acknowledges by itself (AUTO, DUPS_OK: there a listener
+                raises to put it back), or is closed, the message was browsed, or the reason is too
+                long.
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        self._got().reject(self.deliveries, reason, requeue=requeue, timeout=timeout)
+
+    def _got(self) -> Settler:
+        if self._settler is None:
+            raise IllegalStateError("a browsed message is not settled: it was not got")
+        return self._settler
 
     def __repr__(self) -> str:
         return (

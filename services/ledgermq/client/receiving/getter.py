@@ -347,12 +347,19 @@ class Getter(Generic[M]):
             self.buffer.unfinished = None
 
     def message(self, raw: DeliveredMessage, delivery: int) -> M:
-        return self._kind(
-            raw, self.destination, delivery, self._acknowledge, allow_pickle=self.allow_pickle
-        )
+        return self._kind(raw, self.destination, delivery, self, allow_pickle=self.allow_pickle)
 
-    def _acknowledge(self, deliveries: range, timeout: float | None, wait: bool) -> Any:
+    def acknowledge(self, deliveries: range, timeout: float | None, wait: bool) -> Any:
         return self._run(self.work.acknowledge_message(deliveries, timeout, wait=wait))
+
+    def reject(
+        self, deliveries: range, reason: str, *, requeue: bool, timeout: float | None
+    ) -> Any:
+        return self._run(
+            self.work.reject(
+                self.buffer.number, deliveries, reason, requeue=requeue, timeout=timeout
+            )
+        )
 
     # -- asking and waiting ------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Final
 
-from ledgermq.core.delivery.transfer import REDELIVERY_LIMIT, transfer
+from ledgermq.core.delivery.transfer import REDELIVERY_LIMIT, REJECTED, transfer
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import Flight, in_flight_of, move, state_of
 from ledgermq.core.state.group import LAST_IN_GROUP
@@ -40,6 +40,11 @@ def back_out(entry: Entry, message: Message, flight: Flight) -> None:
         return
     until = rounded(entry.begins + delay_ms * MILLISECOND_US)
     move(entry, message.queue, (message,), before, DELAYED, until=until, flight=flight)
+
+
+def send_away_rejected(entry: Entry, message: Message, flight: Flight) -> None:
+    """What its application will not have goes at once, whatever its limit (§5 Reject)."""
+    _send_away(entry, message, in_flight_of(flight[0].session), flight, REJECTED)
 
 
 def end_wait(entry: Entry, message: Message) -> None:
@@ -90,15 +95,24 @@ def _step_for(steps: list[RedeliveryStep], backouts: int) -> RedeliveryStep | No
 def _offer_again(entry: Entry, message: Message, before: int, flight: Flight | None = None) -> None:
     """Makes a message available again, unless it has come back too often."""
     queue, times = message.queue, message.times
-    too_often = times is not None and 0 <= times.redelivery_limit < _counted_backouts(message)
-    after, cause, destination = AVAILABLE, "", queue.settings.error_destination
-    if too_often:
-        after, cause = GONE, MOVED if destination else DROPPED
-        if destination and queue.group_order is not None:
-            queue.group_order.park(message)
-    move(entry, queue, (message,), before, after, cause=cause, flight=flight)
-    if cause == MOVED:
-        transfer(entry, message, destination, REDELIVERY_LIMIT)
+    if times is not None and 0 <= times.redelivery_limit < _counted_backouts(message):
+        _send_away(entry, message, before, flight, REDELIVERY_LIMIT)
+    else:
+        move(entry, queue, (message,), before, AVAILABLE, flight=flight)
+
+
+def _send_away(
+    entry: Entry, message: Message, before: int, flight: Flight | None, reason: str
+) -> None:
+    """To the error destination, which parks its group where order is kept; or it is dropped."""
+    queue = message.queue
+    destination = queue.settings.error_destination
+    if destination and queue.group_order is not None:
+        queue.group_order.park(message)
+    cause = MOVED if destination else DROPPED
+    move(entry, queue, (message,), before, GONE, cause=cause, flight=flight)
+    if destination:
+        transfer(entry, message, destination, reason)
 
 
 def follow_parked(entry: Entry) -> None:

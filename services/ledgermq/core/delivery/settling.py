@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ledgermq.core.delivery.doubt import leave_flight, was_lost
 from ledgermq.core.delivery.expiry import expire, is_over
-from ledgermq.core.delivery.redelivery import back_out
+from ledgermq.core.delivery.redelivery import back_out, send_away_rejected
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import in_flight_of, move
 from ledgermq.core.order.fifo import check_order, numbers_in
@@ -83,10 +83,12 @@ def consume(entry: Entry, session: Session, ranges: list[DeliveryRange]) -> int:
     return count
 
 
-def give_back(entry: Entry, session: Session, delivery: int, *, backed_out: bool) -> None:
+def give_back(
+    entry: Entry, session: Session, delivery: int, *, backed_out: bool, rejected: bool = False
+) -> None:
     """Returns one delivery to its place, counting the backout if the application saw it (D7).
 
-    What was backed out may have to wait, or go elsewhere (INF-09).
+    What was backed out may have to wait, or go elsewhere (INF-09); what was rejected goes.
     """
     consumer = session.deliveries[delivery].consumer
     assert consumer is not None, "a delivery in flight has a consumer"
@@ -99,6 +101,8 @@ def give_back(entry: Entry, session: Session, delivery: int, *, backed_out: bool
     entry.touch(queue)
     if is_over(entry, message):
         expire(entry, message, before, flight)
+    elif rejected:
+        send_away_rejected(entry, message, flight)
     elif backed_out:
         back_out(entry, message, flight)
     else:

@@ -17,8 +17,9 @@ from ledgermq.core.state.message_states import EXPIRED, NEW
 from ledgermq.core.state.records import Message, Times
 from ledgermq.protocol.outcomes import Origin
 
-# A reason that the fold itself gives.
+# A reason that the fold itself gives, and one that an application does.
 REDELIVERY_LIMIT: Final = "redelivery-limit"
+REJECTED: Final = "rejected"
 # Those of an administrator: what was unborn stays so.
 MOVED_BY_HAND: Final = "moved"
 COPIED: Final = "copied"
@@ -30,7 +31,8 @@ def transfer(entry: Entry, message: Message, destination: str, reason: str) -> N
     """Puts a message to a destination that is there, as a new one, numbered now.
 
     The message has left its queue, unless this is a copy. One that expired never expires by its
-    own time again, and its sender's redelivery limit is not asked for where one was exceeded.
+    own time again. Of one that came back too often, or was rejected, the sender's redelivery limit
+    is not asked for.
     """
     target = find_destination(entry.state, destination)
     assert target is not None, f"{destination} is named by a setting or was looked for"
@@ -40,7 +42,7 @@ def transfer(entry: Entry, message: Message, destination: str, reason: str) -> N
     deliver_at = -1
     if times is not None and reason in BY_HAND and times.deliver_at > entry.state.time:
         deliver_at = times.deliver_at
-    header = None if reason == REDELIVERY_LIMIT else message.header
+    header = None if reason in (REDELIVERY_LIMIT, REJECTED) else message.header
     limit = redelivery_limit(header, target.settings)
     if expires_at >= 0 or deliver_at >= 0 or limit >= 0:
         moved.times = Times(expires_at, deliver_at, limit)

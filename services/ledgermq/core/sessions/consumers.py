@@ -21,8 +21,13 @@ from ledgermq.core.ranges import check_range
 from ledgermq.core.state.records import Consumer, Queue, Session, Subscription, Topic
 from ledgermq.protocol import get_options
 from ledgermq.protocol.get_options import PLAIN, Options
-from ledgermq.protocol.limits import CONSUMER_NUMBER_MAX, CREDIT_MAX, TIMING_MS_MAX
-from ledgermq.protocol.operations import CloseConsumer, Get, GiveBack, OpenConsumer
+from ledgermq.protocol.limits import (
+    CONSUMER_NUMBER_MAX,
+    CREDIT_MAX,
+    DESCRIPTION_CHARACTERS_MAX,
+    TIMING_MS_MAX,
+)
+from ledgermq.protocol.operations import CloseConsumer, Get, GiveBack, OpenConsumer, Reject
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.selector import Selector
 
@@ -124,9 +129,39 @@ def give_back_unseen(entry: Entry, session: Session, operation: GiveBack) -> Ref
     for delivery in numbers_in(operation.unseen):
         give_back(entry, session, delivery, backed_out=False)
     if operation.unseen:
-        held = (one for one in reversed(session.deliveries.values()) if one.consumer is consumer)
-        last = next(held, None)
-        follow(entry, consumer, consumer.settled_position if last is None else position_after(last))
+        _follow_what_is_left(entry, consumer)
+    return None
+
+
+def _follow_what_is_left(entry: Entry, consumer: Consumer) -> None:
+    held = reversed(consumer.session.deliveries.values())
+    last = next((one for one in held if one.consumer is consumer), None)
+    follow(entry, consumer, consumer.settled_position if last is None else position_after(last))
+
+
+def reject(entry: Entry, session: Session, operation: Reject) -> Refusal | None:
+    """Returns deliveries that the application will not settle, at once and for good (INF-09).
+
+    Unless they may be delivered again they go where what came back too often goes (INF-12).
+    """
+    consumer = session.consumers.get(operation.consumer)
+    if consumer is None:
+        return Refusal(
+            Reason.CONSUMER_UNKNOWN, f"session has no open consumer {operation.consumer}"
+        )
+    refusal = check_deliveries(session, operation.deliveries, consumer)
+    if refusal is not None:
+        return refusal
+    if len(operation.reason) > DESCRIPTION_CHARACTERS_MAX:
+        return Refusal(
+            Reason.REASON_INVALID,
+            f"the reason has {len(operation.reason):,} characters, at most "
+            f"{DESCRIPTION_CHARACTERS_MAX:,}",
+        )
+    for delivery in numbers_in(operation.deliveries):
+        give_back(entry, session, delivery, backed_out=True, rejected=not operation.requeue)
+    if operation.deliveries and consumer.open:
+        _follow_what_is_left(entry, consumer)
     return None
 
 

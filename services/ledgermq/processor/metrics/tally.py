@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ledgermq.core.delivery.transfer import BY_HAND, REDELIVERY_LIMIT
+from ledgermq.core.delivery.transfer import BY_HAND, REDELIVERY_LIMIT, REJECTED
 from ledgermq.core.state.message_states import (
     AVAILABLE,
     CONSUMED,
@@ -47,6 +47,7 @@ ALWAYS: Final = (
     ("returned", ""),
     ("expired", ""),
     ("dead_lettered", REDELIVERY_LIMIT),
+    ("dead_lettered", REJECTED),
     ("dead_lettered", EXPIRED),
 )
 IN_FLIGHT: Final = (UNACKNOWLEDGED, UNCOMMITTED_GET)

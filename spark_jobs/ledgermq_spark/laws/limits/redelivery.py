@@ -40,25 +40,29 @@ SELECT queue_manager, position, store, sequence, session,
     IF(due_us < 0, 'no delay', concat('delayed until ', due_us)) AS expected,
     concat_ws(' ', after, cause, IF(after = 'delayed', until_us, NULL)) AS found
 FROM due
+    LEFT ANTI JOIN {{rejected}} USING (queue_manager, session, position, delivery)
 WHERE cause <> 'expired'
     AND ((after = 'delayed') <> (due_us >= 0) OR after = 'delayed' AND until_us <> due_us)
 """
-# When its delay ends, or at once without one, what has come back too often goes; nothing else does.
+# When its delay ends, or at once without one, what has come back too often goes, and at once what
+# was rejected; nothing else does.
 # A delay that is over may end as well by hand, by a parked group or with its subscription.
 LIMITED = """
 WITH
 ends AS (
     SELECT queue_manager, store, kind, destination, sequence, session, position, step, before,
-        after, cause, counted, TRUE AS is_return
-    FROM {returns} WHERE cause <> 'expired' AND after <> 'delayed' AND backouts > backouts_before
+        after, cause, counted, TRUE AS is_return, coalesce(is_rejected, FALSE) AS is_rejected
+    FROM {returns} LEFT JOIN {rejected} USING (queue_manager, session, position, delivery)
+    WHERE cause <> 'expired' AND after <> 'delayed' AND backouts > backouts_before
     UNION ALL
     SELECT queue_manager, store, kind, destination, sequence, session, position, step, before,
-        after, cause, backouts - uncounted, FALSE
+        after, cause, backouts - uncounted, FALSE, FALSE
     FROM {moves} WHERE before = 'delayed' AND cause IN ('', 'moved', 'dropped')
 ),
 judged AS (
     SELECT ends.*, limit, waited_until, time_us,
-        limit >= 0 AND counted > limit AS is_too_often, error_destination <> '' AS is_sent,
+        is_rejected OR limit >= 0 AND counted > limit AS is_too_often,
+        error_destination <> '' AS is_sent,
         NOT is_return AND (cause = 'dropped' AND kind = 'subscription' OR cause = 'moved'
             AND (by_hand OR keeps_group_order AND error_destination <> '')) AS is_other
     FROM ends
@@ -78,6 +82,7 @@ judged AS (
 SELECT queue_manager, position, store, sequence, session,
     'a message that returned goes or stays against its redelivery limit' AS summary,
     CASE WHEN NOT is_too_often THEN concat('available, limit ', limit)
+        WHEN is_rejected THEN concat(IF(is_sent, 'moved', 'dropped'), ', as it was rejected')
         WHEN is_sent THEN 'moved' ELSE 'dropped' END AS expected,
     concat_ws(' ', after, cause, 'with', counted, 'backouts that count') AS found
 FROM judged
@@ -140,7 +145,8 @@ WHERE before NOT IN ('unacknowledged', 'uncommitted get') AND uncounted <> uncou
 LAW = Law(
     letter="H",
     sentence="What returns with a backout waits the redelivery delay that is in force then; what "
-    "has come back more often than its limit goes; a loss that nobody saw does not count.",
+    "has come back more often than its limit, or is rejected, goes; a loss that nobody saw does "
+    "not count.",
     breaches=(
         Breach("state mismatch", DELAYED),
         Breach("state mismatch", LIMITED),

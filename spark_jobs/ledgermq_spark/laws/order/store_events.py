@@ -139,7 +139,7 @@ told AS (
     FROM {credits}
     UNION ALL
     SELECT queue_manager, session, replied_at, consumer, kind, NULL, 0, NULL FROM {applied}
-    WHERE kind = 'GiveBack' AND reply = 'Accepted' AND size(range_first) > 0
+    WHERE kind IN ('GiveBack', 'Reject') AND reply = 'Accepted' AND size(range_first) > 0
     UNION ALL
     SELECT queue_manager, session, position, consumer, 'refused Get', NULL, 0, options
     FROM {conduct}

@@ -254,7 +254,7 @@ class StorePass:
                 consumer.credit = 0
                 consumer.is_work_ended = event.what == "forced rollback"
                 store.go_to(consumer, consumer.settled_position)
-            case "GiveBack":
+            case "GiveBack" | "Reject":
                 last = consumer.held.get(max(consumer.held, default=0))
                 settled = consumer.settled_position
                 store.go_to(consumer, last.position_after() if last else settled)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ledgermq.protocol.limits import DESCRIPTION_CHARACTERS_MAX
+
 # Units of work that ended while puts of theirs waited, which are refused then and a Commit that
 # waits with them, whatever it asks for (§16). Where an operation ends one, all that is due comes
 # before: a put whose time was up timed out, and what the Commit was told then is not due to the
@@ -34,30 +36,30 @@ FROM ends JOIN refused USING (queue_manager, session, position)
 JOIN {clock} USING (queue_manager, position)
 """
 # What is settled, given back or committed; `late` a Commit that waited, when it was answered.
-SETTLING: Final = """
+SETTLING: Final = f"""
 WITH
 consumers AS (
-    SELECT queue_manager, session, consumer, opened_at, closed_at FROM {consumers}
+    SELECT queue_manager, session, consumer, opened_at, closed_at FROM {{consumers}}
 ),
 held AS (
-    SELECT queue_manager, session, consumer, position AS delivered_at, left_at FROM {flights}
+    SELECT queue_manager, session, consumer, position AS delivered_at, left_at FROM {{flights}}
 ),
 asked AS (
     SELECT one.*, late, judged_at, open_puts, unit_ended_by, commit_waits, waiting_puts, named,
         in_flight, of_consumer, of_one.opened_at IS NOT NULL AS has_consumer,
         of_one.opened_at IS NOT NULL AND (closed_at IS NULL OR closed_at >= one.position)
             AS is_consumer_open
-    FROM {conduct} AS one JOIN {units} USING (queue_manager, session, position)
-    LEFT JOIN {ranges} USING (queue_manager, session, position, late)
+    FROM {{conduct}} AS one JOIN {{units}} USING (queue_manager, session, position)
+    LEFT JOIN {{ranges}} USING (queue_manager, session, position, late)
     LEFT JOIN consumers AS of_one ON of_one.queue_manager = one.queue_manager
         AND of_one.session = one.session AND of_one.consumer = one.consumer
         AND opened_at < one.position
     WHERE kind IN ('Acknowledge', 'Commit', 'Rollback', 'Recover', 'Close', 'GiveBack',
-        'CloseConsumer', 'Alive')
+        'CloseConsumer', 'Reject', 'Alive')
 ),
 crossing AS (
     SELECT DISTINCT queue_manager, session, position, TRUE AS holds_some
-    FROM (SELECT * FROM asked WHERE kind = 'CloseConsumer' AND NOT is_consumer_open)
+    FROM (SELECT * FROM asked WHERE kind IN ('CloseConsumer', 'Reject') AND NOT is_consumer_open)
         JOIN held USING (queue_manager, session, consumer)
     WHERE delivered_at <= position AND (left_at IS NULL OR left_at >= position)
 ),
@@ -66,7 +68,7 @@ twice AS (
     FROM (
         SELECT queue_manager, session, position, late, store, deduplication_id,
             count_if(is_looked_for) AS puts, bool_or(first_sequence IS NOT NULL) AS is_known
-        FROM {known_ids} WHERE kind = 'Commit'
+        FROM {{known_ids}} WHERE kind = 'Commit'
         GROUP BY ALL
     )
     GROUP BY queue_manager, session, position, late
@@ -84,18 +86,19 @@ SELECT queue_manager, position, late, CASE
     WHEN kind = 'Commit' AND coalesce(comes_twice, FALSE) THEN 'duplicate-put'
     WHEN kind = 'Rollback' AND unit_ended_by IS NOT NULL THEN NULL
     WHEN kind = 'GiveBack' AND NOT is_consumer_open THEN 'consumer-unknown'
-    WHEN kind = 'CloseConsumer' AND NOT is_consumer_open AND NOT coalesce(holds_some, FALSE)
-        THEN 'consumer-unknown'
-    WHEN kind IN ('GiveBack', 'CloseConsumer') AND NOT named <=> of_consumer
+    WHEN kind IN ('CloseConsumer', 'Reject') AND NOT is_consumer_open
+        AND NOT coalesce(holds_some, FALSE) THEN 'consumer-unknown'
+    WHEN kind IN ('GiveBack', 'CloseConsumer', 'Reject') AND NOT named <=> of_consumer
         THEN 'delivery-unknown'
     WHEN kind <> 'Alive' AND NOT named <=> in_flight THEN 'delivery-unknown'
+    WHEN kind = 'Reject' AND length(why) > {DESCRIPTION_CHARACTERS_MAX} THEN 'reason-invalid'
     WHEN kind IN ('Acknowledge', 'Commit')
         AND IF(late, first_reason, told_reason) = 'out-of-turn' THEN 'out-of-turn'
     END AS due
 FROM asked LEFT JOIN crossing USING (queue_manager, session, position)
 LEFT JOIN twice USING (queue_manager, session, position, late)
 LEFT JOIN (
-    SELECT queue_manager, session, position AS judged_at, is_ended, is_either FROM {ended_units}
+    SELECT queue_manager, session, position AS judged_at, is_ended, is_either FROM {{ended_units}}
 ) USING (queue_manager, session, judged_at)
 """
 FRAMES: Final = {"ended_units": ENDED_UNITS}

@@ -60,7 +60,7 @@ BACKOUTS = """
 WITH
 seen AS (
     SELECT queue_manager, session, position AS left_at, delivery FROM {named}
-    WHERE kind IN ('Rollback', 'Recover', 'Close')
+    WHERE kind IN ('Rollback', 'Recover', 'Close', 'Reject')
 ),
 lost AS (
     SELECT queue_manager, session, position AS left_at FROM {outcomes}
@@ -93,7 +93,7 @@ WITH asked AS (
     WHERE kind IN ('Returned', 'SessionEnded')
     UNION
     SELECT queue_manager, session, replied_at AS left_at FROM {applied}
-    WHERE kind IN ('CloseConsumer', 'GiveBack') AND reply = 'Accepted'
+    WHERE kind IN ('CloseConsumer', 'GiveBack', 'Reject') AND reply = 'Accepted'
     UNION
     SELECT queue_manager, session, position AS left_at FROM {forced_rollbacks}
 )
