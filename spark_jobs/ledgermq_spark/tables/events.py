@@ -117,7 +117,7 @@ CASE event
         WHEN {REJECTED} THEN 'its application rejected it'
         WHEN {CAME_BACK} THEN 'its redelivery limit is exceeded'
         ELSE 'by administration' END
-    WHEN 'parked' THEN 'it follows one of its group that exceeded its redelivery limit or was rejected'
+    WHEN 'parked' THEN 'it follows one of its group that came back too often or was rejected'
     WHEN 'removed' THEN 'by administration'
     WHEN 'purged' THEN {PURGED_BY}
     WHEN 'rolled back' THEN 'its unit of work ended without a commit'

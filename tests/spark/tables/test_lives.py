@@ -280,7 +280,7 @@ def test_a_limit_is_told_as_such_when_a_delay_ends(lives):
     """A message alone follows nobody; what does not end a delay follows its group (INF-11)."""
     exceeded = "its redelivery limit is exceeded"
     assert ("moved", f"queue sent: {exceeded}") in steps_of(lives["late_sent"])
-    follows = "it follows one of its group that exceeded its redelivery limit or was rejected"
+    follows = "it follows one of its group that came back too often or was rejected"
     assert ("parked", f"queue sent: {follows}") in steps_of(lives["late_follower"])
     nowhere = ("dropped", f"queue lossy: {exceeded}, and it has nowhere to go")
     assert steps_of(lives["late_lossy"])[-1] == nowhere
