@@ -139,8 +139,8 @@ class Service:
 
     What a function returned from is acknowledged. What it raised an exception for goes back, with
     its delivery count raised, and is delivered again after a delay; how often at most, and where it
-    goes then, the queue says (`redelivery_limit`, `error_destination`). With MessageRejectedError it
-    goes there at once. With `transacted=True` a coroutine function is given its session too,
+    goes then, the queue says (`redelivery_limit`, `error_destination`). With MessageRejectedError
+    it goes there at once. With `transacted=True` a coroutine function is given its session too,
     `bill(message, session)`: what it sends there is committed with the message, or rolled back
     with it. Any other function is given the message alone, in a thread.
 
