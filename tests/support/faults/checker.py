@@ -52,7 +52,7 @@ class Unit:
         return self.end != "fail" and self.what not in UNDOING
 
 
-UNDOING = ("rollback", "recover")
+UNDOING = ("rollback", "recover", "requeue")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -188,7 +188,8 @@ def order_is_kept(facts: Facts) -> Iterator[Violation]:
         for queue, body in unit.puts:
             number = numbers.get((queue, body))
             maker, _, count = body.partition(":")
-            if number is None or not count.isdigit():
+            # What is rejected is in no order of whoever made it.
+            if number is None or not count.isdigit() or unit.what == "reject":
                 continue
             before = last.get((maker, queue))
             if before is not None and before[1] > number:

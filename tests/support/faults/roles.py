@@ -153,6 +153,40 @@ class Acknowledging(Client):
                 self.pause()
 
 
+class Rejecting(Client):
+    """Settles each message by itself: acknowledges it, puts it back, or sends it away for good."""
+
+    def work(self, connection: Any) -> None:
+        """Sends, takes, and settles."""
+        with suppress(ledgermq.DestinationExistsError):
+            connection.admin.create_queue("dead")
+        with suppress(ledgermq.DestinationExistsError):
+            connection.admin.create_queue("individual", error_destination="queue:dead")
+        with connection.session() as sending, connection.session(ack="INDIVIDUAL") as taking:
+            producer = sending.producer("queue:individual")
+            consumer = taking.consumer("queue:individual")
+            while not self.stopping:
+                for body in self.bodies(self.random.randint(1, 3)):
+                    self.call("send", [["individual", body]], [], producer.send, body=body)
+                messages = consumer.receive_many(3, RECEIVE_SECONDS)
+                gets = self.got("individual", messages)
+                # In any order, as nothing but the order of delivery is promised.
+                pairs = list(zip(messages, gets, strict=True))
+                self.random.shuffle(pairs)
+                for message, get in pairs:
+                    self._settle(message, get)
+                self.pause()
+
+    def _settle(self, message: Any, get: list[Any]) -> None:
+        drawn = self.random.random()
+        if drawn < 0.2:
+            self.call("requeue", [], [get], message.reject, requeue=True)
+        elif drawn < 0.4:
+            self.call("reject", [["dead", message.body]], [get], message.reject, reason="drawn")
+        else:
+            self.call("acknowledge", [], [get], message.acknowledge)
+
+
 class Moving(Client):
     """Units of work over three queues: puts to one, takes from it, puts what it took to both."""
 
@@ -261,10 +295,11 @@ class Draining(Client):
         return not any(left.get(queue, 0) for queue in QUEUES)
 
 
-QUEUES = ("auto", "client", "work", "left", "right", "groups", "aio")
+QUEUES = ("auto", "client", "individual", "dead", "work", "left", "right", "groups", "aio")
 ROLES: dict[str, type[Client]] = {
     "auto": Auto,
     "client": Acknowledging,
+    "individual": Rejecting,
     "moving": Moving,
     "groups": Grouping,
     "aio": Coroutines,
