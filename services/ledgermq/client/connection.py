@@ -84,13 +84,7 @@ class Connection(ClosingInAnyCase):
         self._temporaries = itertools.count(1)
         deadline = time.monotonic() + settings.timeout_seconds
         self._lane, self._transport = route(settings, deadline)
-        self._questions = Questions(
-            identity=settings.identity,
-            lane=self._lane.lane,
-            queue_manager=settings.queue_manager,
-            write=self._transport.ask,
-            away=lambda: self._transport.away,
-        )
+        self._questions = Questions(settings, self._lane.lane, self._transport)
         self._router = Router(self._questions)
         self._heartbeats = Heartbeats(
             self._router, self._transport, settings.suspect_timeout_seconds / 3
@@ -105,16 +99,15 @@ class Connection(ClosingInAnyCase):
         except BaseException:
             self._stop(0.0)
             raise
-        timeout_seconds = settings.timeout_seconds
         self._services = Services(
             browse=self._browser,
             name_temporary=self._name_temporary,
-            in_flight=partial(self._questions.in_flight_of, timeout_seconds=timeout_seconds),
-            bytes_max=partial(self._questions.bytes_max_of, timeout_seconds=timeout_seconds),
+            in_flight=self._questions.in_flight_of,
+            bytes_max=self._questions.bytes_max_of,
             soon=self._heartbeats.soon,
             closed=self._session_closed,
         )
-        self._admin = Admin(self._control_session, self._questions, timeout_seconds)
+        self._admin = Admin(self._control_session, self._questions)
 
     @property
     def queue_manager(self) -> str:
@@ -224,7 +217,12 @@ class Connection(ClosingInAnyCase):
     ) -> Browser:
         self._check_usable(engine)
         return Browser(
-            self._questions, self._settings, destination, engine=engine, shared=shared, **options
+            self._questions,
+            destination,
+            allow_pickle=self._settings.allow_pickle,
+            engine=engine,
+            shared=shared,
+            **options,
         )
 
     def _name_temporary(self, kind: str) -> str:

@@ -28,8 +28,8 @@ def subscribe(connection, topic, name, *, number, shared=True, **fields):
     """Makes a durable subscription and leaves it without a consumer."""
     kind = {"subscription": name, "durable": True, "shared": shared}
     named = {"consumer": number, "destination": f"topic:{topic}", **kind, **fields}
-    connection.admin._link.change(OpenConsumer, **named)
-    connection.admin._link.change(CloseConsumer, consumer=number, unseen=[])
+    connection.admin._change(OpenConsumer, **named)
+    connection.admin._change(CloseConsumer, consumer=number, unseen=[])
 
 
 def test_topic_create_makes_a_topic_with_its_settings(cli):

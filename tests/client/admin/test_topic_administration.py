@@ -29,7 +29,7 @@ def subscribe(connection, topic):
         number = next(numbers)
         kind = {"subscription": name, "durable": bool(name), "shared": bool(name)}
         named = {"consumer": number, "destination": f"topic:{topic}", **kind, **fields}
-        on.admin._link.change(OpenConsumer, **named)
+        on.admin._change(OpenConsumer, **named)
         return number
 
     return open_consumer
@@ -40,7 +40,7 @@ def unreceive(connection):
     """Closes a consumer that `subscribe` opened."""
 
     def close_consumer(number, *, on=connection):
-        on.admin._link.change(CloseConsumer, consumer=number, unseen=[])
+        on.admin._change(CloseConsumer, consumer=number, unseen=[])
 
     return close_consumer
 

@@ -21,7 +21,7 @@ def hurry(connection):
     """Gives later calls on a connection a twentieth of a second."""
     connection._settings = dataclasses.replace(connection._settings, timeout_seconds=0.05)
     connection._control.timeout_seconds = 0.05
-    connection._admin._link.timeout_seconds = 0.05
+    connection._questions.timeout_seconds = 0.05
 
 
 def closing(connection):

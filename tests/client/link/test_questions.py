@@ -58,7 +58,7 @@ def test_an_answer_tells_its_position_its_document_and_its_messages(desk):
     """Outcomes and messages come with it where the kind has them."""
     told = delivered(7, 5, 1, 2)
     answering(desk, document={"a": [1]}, outcomes=[told], messages=told.messages)
-    answer = desk.questions.ask("BROWSE", timeout_seconds=20, queue="a")
+    answer = desk.questions.ask("BROWSE", queue="a")
     assert (answer.position, answer.time, answer.document) == (42, 0, {"a": [1]})
     (outcome,) = answer.outcomes
     assert isinstance(outcome, Delivered)
@@ -69,14 +69,14 @@ def test_an_answer_tells_its_position_its_document_and_its_messages(desk):
 def test_an_answer_without_a_document_has_none(desk):
     """Whether nothing was written for it, or the word for nothing."""
     answering(desk)
-    assert desk.questions.ask("QUEUES", timeout_seconds=20).document is None
+    assert desk.questions.ask("QUEUES").document is None
 
     def bare(ask):
         _, datum = decode_record(encode_answer(ask["question"], 3, 4))
         desk.questions.take(datum | {"document": None})
 
     desk.log.on_ask = bare
-    answer = desk.questions.ask("QUEUES", timeout_seconds=20)
+    answer = desk.questions.ask("QUEUES")
     assert (answer.document, answer.position, answer.time) == (None, 3, 4)
 
 
@@ -84,7 +84,8 @@ def test_an_answer_without_a_document_has_none(desk):
 def test_a_question_for_a_position_lets_the_worker_wait_for_it(desk, not_before, wait_ms):
     """As long as the caller does, in milliseconds; position 0 is one."""
     answering(desk)
-    desk.questions.ask("QUEUES", timeout_seconds=2.5, not_before=not_before)
+    desk.questions.timeout_seconds = 2.5
+    desk.questions.ask("QUEUES", not_before)
     (ask,) = desk.log.asks
     assert (ask["not_before"], ask["wait_ms"]) == (not_before, wait_ms)
 
@@ -98,7 +99,7 @@ def test_a_question_is_asked_again_until_it_is_answered(desk, monkeypatch):
             desk.answer(ask["question"], 42)
 
     desk.log.on_ask = third
-    assert desk.questions.ask("QUEUES", timeout_seconds=20).position == 42
+    assert desk.questions.ask("QUEUES").position == 42
     assert desk.log.asks == [desk.log.asks[0]] * 3
 
 
@@ -106,19 +107,22 @@ def test_a_question_that_nobody_answers_is_given_up(desk, monkeypatch):
     """With the name of the queue manager and of what was asked; a late answer is nobody's."""
     monkeypatch.setattr(module, "ASK_AGAIN_SECONDS", 0.001)
     desk.log.on_ask = lambda ask: desk.answer(ask["question"] + 1, 42)
+    desk.questions.timeout_seconds = 0.05
     with pytest.raises(ledgermq.WorkerUnavailableError, match=r"QM1 .*\(QUEUES\) within 0.05 s"):
-        desk.questions.ask("QUEUES", timeout_seconds=0.05)
+        desk.questions.ask("QUEUES")
     assert desk.log.asks
+    desk.questions.timeout_seconds = 20
     desk.answer(1, 42)
     desk.log.on_ask = lambda ask: desk.answer(ask["question"], 43)
-    assert desk.questions.ask("QUEUES", timeout_seconds=20).position == 43
+    assert desk.questions.ask("QUEUES").position == 43
     assert desk.questions._open == {}
 
 
 def test_without_any_time_nothing_is_asked(desk):
     """A time-out below 0 has passed already."""
+    desk.questions.timeout_seconds = -1
     with pytest.raises(ledgermq.WorkerUnavailableError):
-        desk.questions.ask("QUEUES", timeout_seconds=-1)
+        desk.questions.ask("QUEUES")
     assert desk.log.asks == []
 
 
@@ -131,7 +135,7 @@ def test_a_refused_question_raises_with_what_it_was_about(desk, kind, name, dest
     answering(desk, reason="queue-unknown", detail="there is none")
     more = {} if name is None else {"queue": name}
     with pytest.raises(ledgermq.QueueNotFoundError, match=r"QM1@42.*there is none") as caught:
-        desk.questions.ask(kind, timeout_seconds=20, **more)
+        desk.questions.ask(kind, **more)
     assert (caught.value.destination, caught.value.position) == (destination, 42)
     assert caught.value.code == "queue-unknown"
 
@@ -162,7 +166,7 @@ def test_an_answer_in_pages_is_asked_for_to_its_end_and_joined(desk):
         "x:2": {"document": {"a": [4]}, "messages": told.messages},
     }
     paged(desk, pages)
-    answer = desk.questions.ask("SESSION", timeout_seconds=20, session=7)
+    answer = desk.questions.ask("SESSION", session=7)
     assert answer.document == {"a": [1, 2, 3, 4], "b": {"c": [1, 2], "d": 1}, "e": 5}
     assert (answer.outcomes, answer.messages) == ([told, told], told.messages)
     assert [(one["after"], one["session"]) for one in desk.log.asks] == [
@@ -184,12 +188,13 @@ def test_an_answer_whose_rest_is_gone_is_asked_for_anew(desk):
         pages["y:1"] = {"document": [6]}
 
     desk.log.on_ask = answer
-    assert desk.questions.ask("BROWSE", timeout_seconds=20, queue="a").document == [5, 6]
+    assert desk.questions.ask("BROWSE", queue="a").document == [5, 6]
     assert [one["after"] for one in desk.log.asks] == ["", "x:1", "", "y:1"]
 
 
 def test_an_answer_whose_rest_is_always_gone_ends_with_the_time_out(desk):
     """A worker that forgets each answer at once is as one that is not there."""
     paged(desk, {"": {"document": [1], "behind": "x:1"}})
+    desk.questions.timeout_seconds = 0.05
     with pytest.raises(ledgermq.WorkerUnavailableError, match="it is gone"):
-        desk.questions.ask("BROWSE", timeout_seconds=0.05, queue="a")
+        desk.questions.ask("BROWSE", queue="a")

@@ -126,9 +126,10 @@ class Desk:
 
     def __init__(self) -> None:
         self.log = NotingLog()
-        self.questions = Questions(
-            identity=IDENTITY, lane=2, queue_manager="QM1", write=self.log.ask
+        settings = ConnectionSettings(
+            bootstrap="h:1", queue_manager="QM1", identity=IDENTITY, timeout_seconds=20
         )
+        self.questions = Questions(settings, 2, self.log)
         self.router = Router(self.questions)
         self.settled: list[Any] = []
         self.works: dict[Engine, Work] = {}

@@ -4,14 +4,10 @@ from typing import Any
 
 import ledgermq
 
-ASK_SECONDS = 20.0
-
 
 def groups_of(connection: ledgermq.Connection, queue: str) -> list[dict[str, Any]]:
     """Return the groups of a queue by group id."""
-    answer = connection._questions.ask(
-        "GROUPS", timeout_seconds=ASK_SECONDS, queue=queue.partition(":")[2]
-    )
+    answer = connection._questions.ask("GROUPS", queue=queue.partition(":")[2])
     return answer.document["groups"]
 
 
@@ -25,7 +21,5 @@ def members_of(
     connection: ledgermq.Connection, queue: str, group_id: bytes
 ) -> list[dict[str, Any]]:
     """Return the members of a group in logical order."""
-    answer = connection._questions.ask(
-        "GROUP", timeout_seconds=ASK_SECONDS, queue=queue.partition(":")[2], group_id=group_id
-    )
+    answer = connection._questions.ask("GROUP", queue=queue.partition(":")[2], group_id=group_id)
     return answer.document["members"]

@@ -30,14 +30,14 @@ PLAIN: dict[str, Any] = {
 def put_items(connection: Connection, queue: str, *items: str) -> int:
     """Puts `A`, `Y1{g=Y.1}`, `Y2{g=Y.2!@0+10}` ... (see `support.scripts.verbs`); the position."""
     messages = [message_of(item) for item in items]
-    return connection.admin._link.change(Put, destination=f"queue:{queue}", messages=messages)
+    return connection.admin._change(Put, destination=f"queue:{queue}", messages=messages)
 
 
 def put_uncommitted(
     connection: Connection, session: Session, queue: str, *items: str
 ) -> Callable[[], int]:
     """Puts in a transacted session's unit of work, the only puts there; what commits it."""
-    change = Admin(lambda: session._engine, connection._questions, 20.0)._link.change
+    change = Admin(lambda: session._engine, connection._questions)._change
     messages = [message_of(item) for item in items]
     change(Put, destination=f"queue:{queue}", messages=messages)
     return lambda: change(Commit, deliveries=[], puts=len(messages))
@@ -47,7 +47,7 @@ def get_items(
     connection: Connection, queue: str, count: int = 1, *, consumer: int = 1, **options: Any
 ) -> int:
     """Opens a consumer of the administration's session that holds what comes; its session."""
-    change = connection.admin._link.change
+    change = connection.admin._change
     change(OpenConsumer, consumer=consumer, destination=f"queue:{queue}")
     change(Get, consumer=consumer, credit=count, options={**PLAIN, **options})
     return connection._control_session().handle
@@ -56,4 +56,4 @@ def get_items(
 def consume(connection: Connection, *deliveries: int) -> None:
     """Acknowledges deliveries of `get_items`, by their numbers from 1."""
     ranges = [{"first": one, "last": one} for one in deliveries]
-    connection.admin._link.change(Acknowledge, deliveries=ranges)
+    connection.admin._change(Acknowledge, deliveries=ranges)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ledgermq.client.admin.changes import Changes
-from ledgermq.client.admin.link import AdminLink
 from ledgermq.client.admin.manual import ManualOperations
 from ledgermq.client.admin.relocation import Relocation
 from ledgermq.client.admin.statuses import Statuses
-from ledgermq.client.engine.engine import Engine
-from ledgermq.client.link.questions import Questions
 
 
 class Admin(Changes, ManualOperations, Relocation, Statuses):
@@ -20,8 +15,3 @@ class Admin(Changes, ManualOperations, Relocation, Statuses):
     answers of the worker, true at the position they name; `not_before` asks for one that is true
     at that position or later.
     """
-
-    def __init__(
-        self, control: Callable[[], Engine], questions: Questions, timeout_seconds: float
-    ) -> None:
-        super().__init__(AdminLink(control, questions, timeout_seconds))

@@ -53,7 +53,7 @@ class Changes(AdminPart):
     ) -> int:
         if settings is not None:
             fields |= settings_given(about, **settings)
-        return self._link.change(operation, about=about, **fields)
+        return self._change(operation, about=about, **fields)
 
     def create_queue(
         self,
@@ -228,7 +228,7 @@ class Changes(AdminPart):
             SubscriptionNotFoundError: this client id has no durable subscription of that name.
             SubscriptionInUseError: it has consumers or deliveries in flight (SES-63).
         """
-        return self._link.change(Unsubscribe, subscription=name)
+        return self._change(Unsubscribe, subscription=name)
 
     def alter_queue_manager(
         self,
@@ -279,7 +279,7 @@ class Changes(AdminPart):
             InvalidDestinationError: the error destination is none, or is not there.
             RefusedError: a setting is out of range.
         """
-        return self._link.change(
+        return self._change(
             AlterQueueManager,
             automatic_creation=automatic_creation,
             maximum_lifetime_ms=maximum_lifetime_ms,
@@ -315,7 +315,7 @@ class Changes(AdminPart):
             RefusedError: the journal is empty, was backed up further meanwhile, or a text is too
                 long.
         """
-        return self._link.change(
+        return self._change(
             BackUpJournal,
             actor=actor,
             reason=reason,
@@ -330,7 +330,7 @@ class Changes(AdminPart):
         Raises:
             RefusedError: the version is not above the active one.
         """
-        return self._link.change(Upgrade, version=version)
+        return self._change(Upgrade, version=version)
 
     def correct(self, name: str, *, sequence: int, action: str, actor: str, reason: str) -> int:
         """Repairs one message's state by hand; `actor` and `reason` stay on the log.
@@ -366,9 +366,7 @@ class Changes(AdminPart):
             SessionNotFoundError: there is no such session, or no unit of work holds anything.
             RefusedError: a text is too long.
         """
-        return self._link.change(
-            RollbackTransaction, target_session=session, actor=actor, reason=reason
-        )
+        return self._change(RollbackTransaction, target_session=session, actor=actor, reason=reason)
 
     def end_session(self, session: int, *, reason: str, actor: str) -> int:
         """Ends a session as if it was lost: what it holds goes back, its next call raises.
@@ -377,4 +375,4 @@ class Changes(AdminPart):
             SessionNotFoundError: there is no such session, or it is the one that asks.
             RefusedError: a text is too long.
         """
-        return self._link.change(EndSession, target_session=session, actor=actor, reason=reason)
+        return self._change(EndSession, target_session=session, actor=actor, reason=reason)

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from ledgermq.client.engine.engine import Engine
-from ledgermq.client.link.questions import Answer, Questions
+from ledgermq.client.link.questions import Questions
 from ledgermq.protocol.operations import SessionOperation
 from ledgermq.protocol.outcomes import Administered
 
 
-class AdminLink:
-    """The control session of a connection, and its questions, each within one time-out."""
+class AdminPart:
+    """One kind of administration; it may be of the same object as the others."""
 
-    def __init__(
-        self, control: Callable[[], Engine], questions: Questions, timeout_seconds: float
-    ) -> None:
+    def __init__(self, control: Callable[[], Engine], questions: Questions) -> None:
+        # The control session of the connection, anew if it was lost.
         self._control = control
-        self._questions = questions
-        self.timeout_seconds = timeout_seconds
+        self._ask, self._pages = questions.ask, questions.pages
 
-    def ask(self, kind: str, not_before: int = -1, **more: Any) -> Answer:
-        """The whole answer to a question."""
-        return self._questions.ask(
-            kind, timeout_seconds=self.timeout_seconds, not_before=not_before, **more
-        )
-
-    def pages(self, kind: str, not_before: int) -> Iterator[Answer]:
-        """The answer to a question page by page, each true at a position of its own."""
-        return self._questions.pages(
-            kind, timeout_seconds=self.timeout_seconds, not_before=not_before
-        )
-
-    def change(
+    def _change(
         self, operation: type[SessionOperation], *, about: str | None = None, **fields: Any
     ) -> int:
         """Writes an operation about a destination or none; the log position of its outcome."""
@@ -41,7 +27,7 @@ class AdminLink:
         steps = engine.administer(operation, about, fields, result=lambda reply: reply.position)
         return engine.run(steps).position
 
-    def administer(
+    def _administer(
         self, operation: type[SessionOperation], *, about: str | None = None, **fields: Any
     ) -> Administered:
         """Writes an operation that touches messages; what it did."""
@@ -49,10 +35,3 @@ class AdminLink:
         reply = engine.run(engine.administer(operation, about, fields))
         assert isinstance(reply, Administered), "operations by hand are answered by Administered"
         return reply
-
-
-class AdminPart:
-    """One kind of administration; it may be of the same object as the others."""
-
-    def __init__(self, link: AdminLink) -> None:
-        self._link = link

@@ -181,7 +181,7 @@ class ManualOperations(AdminPart):
         affected = skipped = position = 0
         paging = _Paging(selection)
         while (page := paging.page()) is not None:
-            reply = self._link.administer(
+            reply = self._administer(
                 kind, about=page["source"], selection=page, actor=who, reason=reason, **more
             )
             affected, skipped = affected + reply.affected, skipped + reply.skipped
@@ -196,7 +196,7 @@ class ManualOperations(AdminPart):
         origins: dict[tuple[str, str], int] = {}
         paging = _Paging(selection)
         while (page := paging.page()) is not None:
-            answer = self._link.ask(
+            answer = self._ask(
                 "SELECT_MESSAGES",
                 selection=page,
                 to_origin=to_origin,

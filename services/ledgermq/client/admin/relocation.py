@@ -71,7 +71,7 @@ class Relocation(AdminPart):
         Raises:
             WorkerUnavailableError: nobody answered within the time-out.
         """
-        answer = self._link.ask("PINS", not_before, limit=limit)
+        answer = self._ask("PINS", not_before, limit=limit)
         return status_of(LogPins, answer.document, position=answer.position)
 
     def relocate_messages(
@@ -117,7 +117,7 @@ class Relocation(AdminPart):
             if dry_run or not movable:
                 break
             for copies, size in _entries(_copies(movable, read)):
-                reply = self._link.administer(Relocate, messages=copies, actor=who, reason=reason)
+                reply = self._administer(Relocate, messages=copies, actor=who, reason=reason)
                 messages, skipped = messages + reply.affected, skipped + reply.skipped
                 written, entries = written + size, entries + 1
             live = self.log_pins(PINS_AT_A_TIME)

@@ -36,13 +36,13 @@ class Statuses(AdminPart):
     """What the worker answers, true at the log position that it names; it changes nothing."""
 
     def _one(self, kind: type[S], asked: str, not_before: int, **more: Any) -> S:
-        answer = self._link.ask(asked, not_before, **more)
+        answer = self._ask(asked, not_before, **more)
         return status_of(kind, answer.document, position=answer.position)
 
     def _listed(self, asked: str, kind: type[S], not_before: int) -> list[S]:
         return [
             status_of(kind, one, position=answer.position)
-            for answer in self._link.pages(asked, not_before)
+            for answer in self._pages(asked, not_before)
             for one in answer.document
         ]
 
@@ -84,7 +84,7 @@ class Statuses(AdminPart):
         found: list[GroupState] = []
         named, after = queue_name(queue), b""
         while True:
-            answer = self._link.ask(
+            answer = self._ask(
                 "GROUPS", not_before, queue=named, group_id=after, limit=GROUPS_PER_PAGE
             )
             document = answer.document
@@ -109,7 +109,7 @@ class Statuses(AdminPart):
         members: list[dict[str, Any]] = []
         after = (0, 0)
         while True:
-            answer = self._link.ask(
+            answer = self._ask(
                 "GROUP",
                 not_before,
                 queue=queue_name(queue),
@@ -156,13 +156,13 @@ class Statuses(AdminPart):
 
     def queue_manager_status(self, *, not_before: int = -1) -> QueueManagerStatus:
         """The queue manager as a whole."""
-        return status_of(QueueManagerStatus, self._link.ask("QUEUE_MANAGER", not_before).document)
+        return status_of(QueueManagerStatus, self._ask("QUEUE_MANAGER", not_before).document)
 
     def sessions(self, *, not_before: int = -1) -> list[SessionStatus]:
         """The open sessions of all connections, by handle."""
         return [
             status_of(SessionStatus, one)
-            for answer in self._link.pages("SESSIONS", not_before)
+            for answer in self._pages("SESSIONS", not_before)
             for one in answer.document
         ]
 
@@ -178,7 +178,7 @@ class Statuses(AdminPart):
         after = -1
         while not answers or answers[-1].document["more"]:
             answers.append(
-                self._link.ask("STORAGE", not_before, after_sequence=after, limit=SEGMENTS_PER_PAGE)
+                self._ask("STORAGE", not_before, after_sequence=after, limit=SEGMENTS_PER_PAGE)
             )
             after = int(answers[-1].document["segments"][-1]["number"], 16)
         segments = [one for answer in answers for one in answer.document["segments"]]
@@ -198,7 +198,7 @@ class Statuses(AdminPart):
     def transactions(self, *, not_before: int = -1) -> list[TransactionStatus]:
         """The units of work that hold anything, by session."""
         found: dict[int, dict[str, Any]] = {}
-        for answer in self._link.pages("TRANSACTIONS", not_before):
+        for answer in self._pages("TRANSACTIONS", not_before):
             for one in answer.document:
                 # A unit of work over many destinations has several entries.
                 whole = found.setdefault(one["session"], one)
@@ -214,9 +214,9 @@ class Statuses(AdminPart):
             SessionNotFoundError: there is no such session, or its unit of work holds nothing.
             WorkerUnavailableError: nobody answered within the time-out.
         """
-        answer = self._link.ask("TRANSACTION", not_before, session=session)
+        answer = self._ask("TRANSACTION", not_before, session=session)
         return status_of(TransactionStatus, answer.document)
 
     def checkpoint(self, *, not_before: int = -1) -> CheckpointStatus:
         """Orders a checkpoint and waits until it is durable."""
-        return status_of(CheckpointStatus, self._link.ask("CHECKPOINT", not_before).document)
+        return status_of(CheckpointStatus, self._ask("CHECKPOINT", not_before).document)

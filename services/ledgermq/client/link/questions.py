@@ -6,13 +6,15 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ledgermq.client.link.broker_news import BRING_BACK
+from ledgermq.client.link.route import LogOut
 from ledgermq.client.reasons import error_of_reason
 from ledgermq.client.sansio.sizes import VALUE_BYTES_MAX, not_encodable, too_large
+from ledgermq.client.settings import ConnectionSettings
 from ledgermq.errors import ConnectionClosedError, IllegalStateError, WorkerUnavailableError
 from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.protocol.reasons import Reason
@@ -70,21 +72,17 @@ class _Question:
 
 
 class Questions:
-    """Numbers questions and matches the answers; may be used from any thread."""
+    """Numbers questions and matches the answers; may be used from any thread.
 
-    def __init__(
-        self,
-        *,
-        identity: bytes,
-        lane: int,
-        queue_manager: str,
-        write: Callable[[bytes], None],
-        away: Callable[[], str] = str,
-    ) -> None:
-        self._common = {"connection": identity, "lane": lane}
-        self._queue_manager = queue_manager
-        self._write = write
-        self._away = away
+    Attributes:
+        timeout_seconds: How long the answer to a question, or each page of it, is waited for.
+    """
+
+    def __init__(self, settings: ConnectionSettings, lane: int, log: LogOut) -> None:
+        self._common = {"connection": settings.identity, "lane": lane}
+        self._queue_manager = settings.queue_manager
+        self.timeout_seconds = settings.timeout_seconds
+        self._log = log
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._open: dict[int, _Question] = {}
@@ -92,7 +90,7 @@ class Questions:
 
     def put(self, kind: str, *, not_before: int = -1, wait_ms: int = 0, **more: Any) -> int:
         number = next(self._numbers)
-        self._write(self._encoded(number, kind, not_before, wait_ms, more))
+        self._log.ask(self._encoded(number, kind, not_before, wait_ms, more))
         return number
 
     def _encoded(
@@ -121,9 +119,7 @@ class Questions:
             raise too_large(f"a question ({kind})", more, value)
         return value
 
-    def ask(
-        self, kind: str, *, timeout_seconds: float, not_before: int = -1, **more: Any
-    ) -> Answer:
+    def ask(self, kind: str, not_before: int = -1, **more: Any) -> Answer:
         """Asks, again every second, and returns the answer; all of it, if it comes in pages.
 
         Its position is that of the first page.
@@ -133,29 +129,22 @@ class Questions:
             ConnectionClosedError: the connection cannot go on.
             LedgerMQError: the question was refused.
         """
-        deadline = time.monotonic() + timeout_seconds
+        deadline = time.monotonic() + self.timeout_seconds
         while True:
             try:
-                return whole_answer(
-                    list(
-                        self.pages(
-                            kind, timeout_seconds=timeout_seconds, not_before=not_before, **more
-                        )
-                    )
-                )
+                return whole_answer(list(self.pages(kind, not_before, **more)))
             except _ExpiredError as error:
                 # The worker that began it is gone, or had to wait too long.
                 if time.monotonic() > deadline:
                     raise WorkerUnavailableError(str(error)) from error
 
-    def bytes_max_of(self, queue: str, timeout_seconds: float) -> int:
+    def bytes_max_of(self, queue: str) -> int:
         """Largest content of a queue's messages; 0: the limit of the log."""
-        answer = self.ask("QUEUE", timeout_seconds=timeout_seconds, queue=queue)
-        found: int = answer.document["message_bytes_max"]
+        found: int = self.ask("QUEUE", queue=queue).document["message_bytes_max"]
         return found
 
-    def in_flight_of(self, handle: int, timeout_seconds: float) -> set[int]:
-        answer = self.ask("RESYNC", timeout_seconds=timeout_seconds, not_before=-1)
+    def in_flight_of(self, handle: int) -> set[int]:
+        answer = self.ask("RESYNC")
         return {
             number
             for outcome in answer.outcomes
@@ -165,25 +154,20 @@ class Questions:
             )
         }
 
-    def pages(
-        self, kind: str, *, timeout_seconds: float, not_before: int = -1, **more: Any
-    ) -> Iterator[Answer]:
-        """Asks for an answer page by page, each within the time-out; as `ask`."""
+    def pages(self, kind: str, not_before: int = -1, **more: Any) -> Iterator[Answer]:
+        """Asks for an answer page by page, each with the position that it is true at; as `ask`."""
         after = ""
         while True:
-            answer = self._ask_page(
-                kind, timeout_seconds=timeout_seconds, not_before=not_before, after=after, **more
-            )
+            answer = self._ask_page(kind, not_before, after=after, **more)
             yield answer
             after = answer.behind
             if not after:
                 return
 
-    def _ask_page(
-        self, kind: str, *, timeout_seconds: float, not_before: int, **more: Any
-    ) -> Answer:
+    def _ask_page(self, kind: str, not_before: int, **more: Any) -> Answer:
         question = _Question()
         number = next(self._numbers)
+        timeout_seconds = self.timeout_seconds
         deadline = time.monotonic() + timeout_seconds
         wait_ms = int(timeout_seconds * 1000) if not_before >= 0 else 0
         value = self._encoded(number, kind, not_before, wait_ms, more)
@@ -193,13 +177,13 @@ class Questions:
             while True:
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    away = self._away()
+                    away = self._log.away
                     hint = f"{away}: {BRING_BACK}" if away else NO_WORKER
                     raise WorkerUnavailableError(
                         f"no worker of {self._queue_manager} answered a question ({kind}) within "
                         f"{timeout_seconds:.3g} s; {hint}"
                     )
-                self._write(value)
+                self._log.ask(value)
                 if self._broken is not None:
                     raise ConnectionClosedError(self._broken)
                 if question.answered.wait(min(left, ASK_AGAIN_SECONDS)):

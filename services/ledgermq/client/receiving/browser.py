@@ -15,7 +15,6 @@ from ledgermq.client.messages.message import Message
 from ledgermq.client.options import BrowserOptions, GetOptionsOfCall
 from ledgermq.client.receiving.getting import options_of
 from ledgermq.client.sansio.segments import join_all
-from ledgermq.client.settings import ConnectionSettings
 from ledgermq.errors import (
     IllegalStateError,
     InconsistentBrowseError,
@@ -67,9 +66,9 @@ class Browser(Closing):
     def __init__(
         self,
         questions: Questions,
-        settings: ConnectionSettings,
         destination: str,
         *,
+        allow_pickle: bool,
         engine: Engine | None = None,
         shared: bool = False,
         **options: Unpack[BrowserOptions],
@@ -84,7 +83,7 @@ class Browser(Closing):
         self._position = -1
         self._queue = self._destination.partition(":")[2]
         self._questions = questions
-        self._settings = settings
+        self._allow_pickle = allow_pickle
         self._given = options
         self._options = options_of(options)
         self._closed = False
@@ -99,15 +98,7 @@ class Browser(Closing):
         self._check()
 
     def _check(self) -> None:
-        """Looks at the queue for a first time, so that what cannot be browsed is no browser.
-
-        Raises:
-            TemporaryDestinationDeletedError: the temporary queue was deleted, or its connection
-                ended.
-            QueueNotFoundError: there is no such queue.
-            InvalidSelectorError: the selector cannot be read.
-            GetOptionsError: options out of range.
-        """
+        """Looks at the queue for a first time, so that what cannot be browsed is no browser."""
         try:
             self._page(Cursor(), self._options, 1)
         except QueueNotFoundError as error:
@@ -227,7 +218,7 @@ class Browser(Closing):
 
     def _message(self, raw: DeliveredMessage) -> Message:
         self._shown = raw["sequence"]
-        return Message(raw, self._destination, allow_pickle=self._settings.allow_pickle)
+        return Message(raw, self._destination, allow_pickle=self._allow_pickle)
 
     def _page(
         self, cursor: Cursor, options: Options, limit: int
@@ -237,7 +228,6 @@ class Browser(Closing):
         ask = partial(
             self._questions.ask,
             "BROWSE",
-            timeout_seconds=self._settings.timeout_seconds,
             queue=self._queue,
             selector=self._selector,
             limit=limit,
