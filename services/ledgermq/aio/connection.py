@@ -14,10 +14,9 @@ from ledgermq.aio.waiting import Closing, Entered, Waker, opened_aside
 from ledgermq.client.admin.admin import Admin
 from ledgermq.client.argument_types import typed
 from ledgermq.client.connection import Connection as ThreadedConnection
-from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
-from ledgermq.client.options import BrowserOptions, ConnectOptions
+from ledgermq.client.options import BrowserOptions, ConnectOptions, SessionOptions
 
 
 def connect(
@@ -63,27 +62,12 @@ class Connection(Closing):
         """Whether it was closed."""
         return self._connection.is_closed
 
-    def session(
-        self,
-        *,
-        ack: AckMode | str = AckMode.AUTO,
-        transacted: bool = False,
-        redelivery_delay_ms: int | None = None,
-        unit_of_work_time_limit_ms: int = 0,
-        unit_of_work_idle_limit_ms: int = 0,
-    ) -> Entered[Session]:
+    def session(self, **options: Unpack[SessionOptions]) -> Entered[Session]:
         """See `ledgermq.Connection.session`."""
 
         async def opening() -> Session:
             self._waker.check_loop()
-            open_work = partial(
-                self._connection.open_work,
-                ack,
-                transacted,
-                redelivery_delay_ms,
-                unit_of_work_time_limit_ms,
-                unit_of_work_idle_limit_ms,
-            )
+            open_work = partial(self._connection.open_work, **options)
             return Session(await opened_aside(open_work, Work.end), self._waker)
 
         return Entered(opening())

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final, Unpack
@@ -30,14 +30,14 @@ from ledgermq.client.link.heartbeats import Heartbeats
 from ledgermq.client.link.questions import Questions
 from ledgermq.client.link.route import Route, kafka_route
 from ledgermq.client.link.router import Opening, Router
-from ledgermq.client.options import BrowserOptions, ConnectOptions
+from ledgermq.client.options import USUAL, BrowserOptions, ConnectOptions, SessionOptions
 from ledgermq.client.reasons import error_of_reason
 from ledgermq.client.receiving.browser import Browser
 from ledgermq.client.session import Session
 from ledgermq.client.settings import (
     ConnectionSettings,
-    check_limit_ms,
     checked_delay_ms,
+    checked_limit_ms,
     settings_from,
 )
 from ledgermq.errors import (
@@ -134,15 +134,7 @@ class Connection(ClosingInAnyCase):
         """Whether it was closed."""
         return self._closed
 
-    def session(
-        self,
-        *,
-        ack: AckMode | str = AckMode.AUTO,
-        transacted: bool = False,
-        redelivery_delay_ms: int | None = None,
-        unit_of_work_time_limit_ms: int = 0,
-        unit_of_work_idle_limit_ms: int = 0,
-    ) -> Session:
+    def session(self, **options: Unpack[SessionOptions]) -> Session:
         """Opens a session, for one thread at a time (SES-01).
 
         A unit of work that breaks a time limit is rolled back: send and receive raise
@@ -162,38 +154,27 @@ class Connection(ClosingInAnyCase):
             ConnectionClosedError: the connection is closed, or cannot go on.
             IllegalStateError: `ack` is no mode, or the delay or a limit is out of range.
         """
-        work = self.open_work(
-            ack,
-            transacted,
-            redelivery_delay_ms,
-            unit_of_work_time_limit_ms,
-            unit_of_work_idle_limit_ms,
-        )
-        return Session(work)
+        return Session(self.open_work(**options))
 
-    def open_work(
-        self,
-        ack: AckMode | str,
-        transacted: bool,
-        redelivery_delay_ms: int | None,
-        unit_of_work_time_limit_ms: int = 0,
-        unit_of_work_idle_limit_ms: int = 0,
-    ) -> Work:
+    def open_work(self, **options: Unpack[SessionOptions]) -> Work:
         """Opens a session, for threads or coroutines; see `session`."""
         self._check_usable()
+        ack = options.get("ack", USUAL["ack"])
         try:
             mode = AckMode(ack)
         except ValueError:
             raise IllegalStateError(
                 f"{shown(ack)} is no acknowledge mode; there are {', '.join(AckMode)}"
             ) from None
-        if transacted:
+        if options.get("transacted"):
             mode = AckMode.TRANSACTED
-        delay_ms = checked_delay_ms(redelivery_delay_ms, self._settings.redelivery_delay_ms)
-        check_limit_ms("unit_of_work_time_limit_ms", unit_of_work_time_limit_ms)
-        check_limit_ms("unit_of_work_idle_limit_ms", unit_of_work_idle_limit_ms)
-        limits_ms = (unit_of_work_time_limit_ms, unit_of_work_idle_limit_ms)
-        engine = self._open(mode, self._settings.timeout_seconds, delay_ms, limits_ms)
+        delay_ms = checked_delay_ms(
+            options.get("redelivery_delay_ms"), self._settings.redelivery_delay_ms
+        )
+        timing_ms = {"redelivery_delay_ms": delay_ms}
+        for name in ("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms"):
+            timing_ms[name] = checked_limit_ms(name, options.get(name, USUAL[name]))
+        engine = self._open(mode, self._settings.timeout_seconds, **timing_ms)
         work = Work(engine, self._services)
         with self._lock:
             self._work[work] = None
@@ -248,19 +229,13 @@ class Connection(ClosingInAnyCase):
 
     # -- opening sessions --------------------------------------------------------------------------
 
-    def _open(
-        self,
-        mode: AckMode,
-        timeout_seconds: float,
-        redelivery_delay_ms: int = 0,
-        unit_limits_ms: tuple[int, int] = (0, 0),
-    ) -> Engine:
+    def _open(self, mode: AckMode, timeout_seconds: float, **timing_ms: int) -> Engine:
         """Opens a session that lives: anew, where its answer came too late to confirm it (H16)."""
         deadline = time.monotonic() + timeout_seconds
         left = timeout_seconds
         while True:
             asked_at = time.monotonic()
-            engine = self._open_once(mode, left, redelivery_delay_ms, unit_limits_ms)
+            engine = self._open_once(mode, left, timing_ms)
             confirming = engine.show_life()
             now = time.monotonic()
             if confirming is not None and now - asked_at > CERTAINLY_CONFIRMED_SECONDS:
@@ -272,11 +247,7 @@ class Connection(ClosingInAnyCase):
             self._router.sessions.pop(engine.handle, None)
 
     def _open_once(
-        self,
-        mode: AckMode,
-        timeout_seconds: float,
-        redelivery_delay_ms: int,
-        unit_limits_ms: tuple[int, int],
+        self, mode: AckMode, timeout_seconds: float, timing_ms: Mapping[str, int]
     ) -> Engine:
         """Writes Open and waits for Opened; the first operation then confirms the session."""
         settings = self._settings
@@ -301,9 +272,7 @@ class Connection(ClosingInAnyCase):
             client=f"ledgermq-python {settings.application}".rstrip(),
             client_id=settings.client_id,
             takeover=settings.takeover,
-            redelivery_delay_ms=redelivery_delay_ms,
-            unit_of_work_time_limit_ms=unit_limits_ms[0],
-            unit_of_work_idle_limit_ms=unit_limits_ms[1],
+            **timing_ms,
         )
         shared = operation_headers(
             settings.queue_manager,

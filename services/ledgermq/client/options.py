@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypedDict
 
+from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.receiving.getting import GetMatch, Order
 from ledgermq.client.sending.grouping import GroupPlace
 from ledgermq.wire.content.content import PropertyValue
@@ -20,6 +21,9 @@ USUAL: Final[Mapping[str, Any]] = {
     "put_messages_max": 250,
     "redelivery_delay_ms": 0,
     "redelivery_limit": -1,
+    "ack": AckMode.AUTO,
+    "unit_of_work_time_limit_ms": 0,
+    "unit_of_work_idle_limit_ms": 0,
     "order": Order.PHYSICAL,
     "priority": 4,
     "persistent": True,
@@ -56,6 +60,16 @@ class ConnectOptions(ConnectionOptions, total=False):
     topic_prefix: str | None
     schema_registry: str | None
     kafka: Mapping[str, Any] | None
+
+
+class SessionOptions(TypedDict, total=False):
+    """How a session works; see `Connection.session`."""
+
+    ack: AckMode | str
+    transacted: bool
+    redelivery_delay_ms: int | None
+    unit_of_work_time_limit_ms: int
+    unit_of_work_idle_limit_ms: int
 
 
 class HeaderOptions(TypedDict, total=False):

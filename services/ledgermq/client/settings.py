@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, field
-from typing import Any, Final, Unpack
+from typing import Any, Final, TypeGuard, Unpack
 
 from ledgermq.client.arguments import SECONDS_MAX, check_number
 from ledgermq.client.options import USUAL, ConnectOptions
@@ -157,19 +157,16 @@ def checked_delay_ms(delay_ms: int | None, default: int) -> int:
     """A redelivery delay that was given, or the default; IllegalStateError if out of range."""
     if delay_ms is None:
         return default
-    if not is_whole(delay_ms, 0, TIMING_MS_MAX):
-        raise IllegalStateError(
-            f"redelivery_delay_ms is {delay_ms!r}, must be 0 to {TIMING_MS_MAX}"
-        )
-    return delay_ms
+    return checked_limit_ms("redelivery_delay_ms", delay_ms)
 
 
-def check_limit_ms(name: str, limit_ms: int) -> None:
-    """IllegalStateError if a time limit is out of range."""
+def checked_limit_ms(name: str, limit_ms: object) -> int:
+    """A time limit of that name; IllegalStateError if out of range."""
     if not is_whole(limit_ms, 0, TIMING_MS_MAX):
         raise IllegalStateError(f"{name} is {limit_ms!r}, must be 0 to {TIMING_MS_MAX}")
+    return limit_ms
 
 
-def is_whole(value: object, lowest: int, highest: int) -> bool:
+def is_whole(value: object, lowest: int, highest: int) -> TypeGuard[int]:
     """Whether a value is a whole number within a range."""
     return type(value) is int and lowest <= value <= highest

@@ -100,7 +100,7 @@ def moving_session(connection: Connection, mode: AckMode) -> Session:
     It comes back each time that the other side is away, or this process is killed: that says
     nothing of the message, and a limit would drop it in the end.
     """
-    work = connection.open_work(mode, transacted=False, redelivery_delay_ms=None)
+    work = connection.open_work(ack=mode)
     work.engine.protocol.has_application = False
     return Session(work)
 

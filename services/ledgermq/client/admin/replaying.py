@@ -15,7 +15,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from ledgermq.client.admin.copies import Copier, units_of
-from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.session import Session
 from ledgermq.errors import (
     LedgerMQError,
@@ -140,7 +139,7 @@ class Replaying:
 @contextlib.contextmanager
 def replaying(connection: Connection, name: str) -> Iterator[Replaying]:
     """Begins a replay, on a connection whose client id nobody else has who runs the same one."""
-    work = connection.open_work(AckMode.TRANSACTED, transacted=True, redelivery_delay_ms=None)
+    work = connection.open_work(transacted=True)
     with Session(work) as session:
         yield Replaying(
             session=session,

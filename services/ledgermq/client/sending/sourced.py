@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.protocol.operations import Put, PutMessage, Source
 from ledgermq.protocol.outcomes import Enqueued
 
@@ -16,7 +15,7 @@ class SourcedPuts:
     """A session of its own on a connection, which ends with that."""
 
     def __init__(self, connection: Connection) -> None:
-        work = connection.open_work(AckMode.AUTO, transacted=False, redelivery_delay_ms=None)
+        work = connection.open_work()
         self._engine = work.engine
         self.maker = work.maker
 
