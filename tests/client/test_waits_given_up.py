@@ -90,7 +90,7 @@ def test_db_22_an_acknowledgement_out_of_turn_that_nobody_waited_for_is_made_aga
     route.silent |= {Acknowledge}
     session = connection.session(ack=mode)
     consumer = session.consumer("queue:q")
-    route.tell(delivered(0, session.handle, 1, 1, consumer._getter.buffer.number))
+    route.tell(delivered(0, session.handle, 1, 1, consumer._shared.buffer.number))
     message = consumer.receive(20)
     with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
         message.acknowledge(timeout=0.05)
@@ -132,14 +132,14 @@ def test_what_went_back_though_nobody_waited_so_long_is_not_held(
     route.silent |= {Rollback, Recover, operation}
     session = connection.session(ack=mode)
     consumer = session.consumer("queue:q")
-    route.tell(delivered(0, session.handle, 1, 2, consumer._getter.buffer.number))
+    route.tell(delivered(0, session.handle, 1, 2, consumer._shared.buffer.number))
     assert consumer.receive_many(2, timeout=20)
     with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
         getattr(session, back)(timeout=0.05)
     withdrawn = [*route.written(Rollback), *route.written(Recover)][0]
     route.tell(returned(0, session.handle, withdrawn.session_sequence))
     doubt.value.resolve(20)
-    route.tell(delivered(0, session.handle, 3, 1, consumer._getter.buffer.number))
+    route.tell(delivered(0, session.handle, 3, 1, consumer._shared.buffer.number))
     assert consumer.receive(20) is not None
     with pytest.raises(ledgermq.OutcomeUnknownError):
         getattr(session, settle)(timeout=0.05)

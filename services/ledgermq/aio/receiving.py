@@ -15,7 +15,7 @@ from ledgermq.client.messages.message import Message as ThreadedMessage
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import GetOptionsOfCall
 from ledgermq.client.receiving.browser import Browser as ThreadedBrowser
-from ledgermq.client.receiving.getter import Getter
+from ledgermq.client.receiving.getter import Getter, OfConsumer
 
 
 @typed
@@ -86,33 +86,16 @@ class Message(ThreadedMessage):
 
 
 @typed
-class Consumer(Closing):
+class Consumer(OfConsumer, Closing):
     """Made by `session.consumer(...)`; iterate over it with `async for`.
 
     Its calls and attributes take, do and raise what those of `ledgermq.Consumer` do; there are no
     listeners.
     """
 
-    destination = WhileOpen[str]("_shared.destination")
-    selector = WhileOpen[str]("_shared.selector")
-    subscription = WhileOpen["str | None"]("_shared.subscription")
-    prefetch = WhileOpen[int]("_shared.prefetch")
-
     def __init__(self, getter: Getter[Message], taking: Taking) -> None:
         self._shared = getter
         self._taking = taking
-
-    def __del__(self) -> None:
-        if hasattr(self, "_shared"):
-            self._shared.forget()
-
-    def _check_open(self) -> None:
-        self._shared.check_open()
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether it was closed, by itself or with its session."""
-        return self._shared.closed or self._shared.work.is_closed
 
     async def receive(
         self,

@@ -7,16 +7,15 @@ from collections.abc import Iterable
 from ledgermq.aio.waiting import Taking, awaited
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
-from ledgermq.client.closing import WhileOpen
 from ledgermq.client.messages.message_kinds import Sendable
-from ledgermq.client.sending.group_sender import GroupNumbers
-from ledgermq.client.sending.putter import Putter
+from ledgermq.client.sending.group_sender import GroupNumbers, OfGroup
+from ledgermq.client.sending.putter import OfProducer, Putter
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
 from ledgermq.client.tracing import sending_batch
 
 
 @typed
-class GroupSender:
+class GroupSender(OfGroup):
     """Made by `producer.group()`, for an `async with` block; see `ledgermq.GroupSender`.
 
     Messages of one group are sent one after the other: await each before the next.
@@ -25,16 +24,6 @@ class GroupSender:
     def __init__(self, numbers: GroupNumbers, taking: Taking) -> None:
         self._shared = numbers
         self._taking = taking
-
-    @property
-    def group_id(self) -> bytes:
-        """24 bytes."""
-        return self._shared.group_id
-
-    @property
-    def group_sequence(self) -> int:
-        """Number of the message sent last; before the first one, what the group was begun after."""
-        return self._shared.last_number()
 
     send = awaited(GroupNumbers.send)
     send_segmented = awaited(GroupNumbers.send_segmented)
@@ -47,7 +36,7 @@ class GroupSender:
 
 
 @typed
-class Producer:
+class Producer(OfProducer):
     """Made by `session.producer(...)`; its calls take, do and raise what those of `ledgermq` do.
 
     So do its attributes. `send` has no `confirm`, and there is no `send_async`.
@@ -55,13 +44,6 @@ class Producer:
     Messages in logical order are sent one after the other: await each before the next. When a
     coroutine is cancelled, what it was sending may be sent all the same, or some of its segments.
     """
-
-    destination = WhileOpen["str | None"]("_shared.destination")
-    priority = WhileOpen[int]("_shared.priority")
-    persistent = WhileOpen[bool]("_shared.persistent")
-    time_to_live = WhileOpen[float]("_shared.time_to_live")
-    delivery_delay = WhileOpen[float]("_shared.delivery_delay")
-    redelivery_limit = WhileOpen[int]("_shared.redelivery_limit")
 
     def __init__(self, putter: Putter, taking: Taking) -> None:
         self._shared = putter
@@ -99,9 +81,6 @@ class Producer:
     async def flush(self, *, timeout: float | None = None) -> None:
         """See `ledgermq.Producer.flush`."""
         await self._taking.run(self._shared.flush(timeout))
-
-    def _check_open(self) -> None:
-        self._shared.check_open()
 
     def close(self) -> None:
         """See `ledgermq.Producer.close`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
 import logging
 import threading
 import time
@@ -13,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ledgermq.client.engine.engine import Engine
-from ledgermq.client.engine.steps import Outside, Steps
+from ledgermq.client.engine.steps import Outside, Steps, signature_of
 from ledgermq.errors import IllegalStateError, LedgerMQError
 
 T = TypeVar("T")
@@ -172,9 +171,7 @@ def awaited(
         result: T = await run(method(one._shared, *args, **kwargs))
         return result
 
-    signature = inspect.signature(method)
-    returned = signature.return_annotation.removeprefix("Steps[").removesuffix("]")
-    call.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
+    call.__signature__ = signature_of(method)  # type: ignore[attr-defined]
     return call
 
 

@@ -76,7 +76,7 @@ class ClosingInAnyCase(Closing):
 
 
 class WhileOpen(Generic[Value]):
-    """A public attribute; `behind` says where its value is, such as "_putter.priority".
+    """A public attribute; `behind` says where its value is, such as "_shared.priority".
 
     Its owner's `_check_open` raises IllegalStateError once the owner is closed.
     """

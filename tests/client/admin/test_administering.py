@@ -193,7 +193,7 @@ def test_a_consumer_asks_for_200_messages_unless_told_otherwise(route, connectio
     assert [one.credit for one in route.written(Get)] == [200]
     consumer.receive(20)
     assert [one.credit for one in route.written(Get)] == [200, 100]
-    assert (consumer.prefetch, consumer._getter.buffer.destination) == (200, "queue:a")
+    assert (consumer.prefetch, consumer._shared.buffer.destination) == (200, "queue:a")
     assert fields_of(route.written(OpenConsumer)[0], OpenConsumer) == {
         "consumer": 1,
         "destination": "queue:a",

@@ -37,7 +37,7 @@ def test_a_delivery_in_doubt_is_told_of_before_it_is_handed_over(route, connecti
     doubtful(route, session, 2)
     route.tell(delivered(0, session.handle, 3, 2))
     with session._engine.lock:
-        while consumer._getter.buffer.count < 4:
+        while consumer._shared.buffer.count < 4:
             assert session._engine.condition.wait(20)
     found = []
     while len(found) < 4:
@@ -61,7 +61,7 @@ def test_a_delivery_in_doubt_is_not_handed_over_before_there_is_an_answer(route,
             consumer.receive(20)
     assert caught.value.destination == "queue:q"
     assert handings(route) == [1, 1]
-    assert (consumer._getter.buffer.count, consumer._getter.buffer.in_doubt) == (1, True)
+    assert (consumer._shared.buffer.count, consumer._shared.buffer.in_doubt) == (1, True)
     route.silent.clear()
     session._engine.timeout_seconds = 20
     assert consumer.receive(20).delivery == 1
@@ -81,11 +81,11 @@ def test_a_listener_gets_a_delivery_in_doubt_once_it_was_told_of(route, connecti
             done.set()
 
     with session._engine.lock:
-        while sum(one._getter.buffer.count for one in consumers) < 2:
+        while sum(one._shared.buffer.count for one in consumers) < 2:
             assert session._engine.condition.wait(20)
         for consumer in consumers:
-            session._work.listening._listeners[consumer._getter] = listener
-        session._work.listening.set_locked(consumers[0]._getter, listener)
+            session._work.listening._listeners[consumer._shared] = listener
+        session._work.listening.set_locked(consumers[0]._shared, listener)
     assert done.wait(20)
     assert found == [(1, [1]), (2, [1])]
 
@@ -98,7 +98,7 @@ def test_a_consumer_closed_while_it_tells_of_a_doubt_hands_nothing_over(route, c
 
     def close(operation):
         if isinstance(operation, Alive) and operation.handing:
-            consumer._getter.closed = True
+            consumer._shared.closed = True
         answer(operation)
 
     route.log.on_write = close

@@ -53,7 +53,7 @@ def consumer(route, session):
     made = session.consumer("queue:q")
     route.tell(delivered(0, session.handle, 1, 3))
     with session._engine.lock:
-        while made._getter.buffer.count < 3:
+        while made._shared.buffer.count < 3:
             assert session._engine.condition.wait(20)
     route.log.operations.clear()
     return made

@@ -97,11 +97,11 @@ def test_the_oldest_delivery_of_all_consumers_is_next(route, connection):
     with connection.session() as other:
         other.producer("queue:c").close()
     for consumer in consumers:
-        session._engine.run(consumer._getter.ask())
+        session._engine.run(consumer._shared.ask())
     with session._engine.lock:
         for consumer in consumers:
-            session._work.listening._listeners[consumer._getter] = listener
-        session._work.listening.set_locked(consumers[0]._getter, listener)
+            session._work.listening._listeners[consumer._shared] = listener
+        session._work.listening.set_locked(consumers[0]._shared, listener)
     assert done.wait(20)
     assert order == [("queue:b", 1), ("queue:a", 2), ("queue:a", 3), ("queue:b", 4)]
 

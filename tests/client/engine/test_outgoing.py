@@ -185,7 +185,7 @@ def test_a_confirmed_send_goes_behind_what_gathered(queues, connection):
     producer = session.producer("queue:q")
     for _ in range(3):
         producer.send_async("x")
-    steps = producer._putter.send("y")
+    steps = producer._shared.send("y")
     with session._engine.lock:
         next(steps)  # written, and waiting for its outcome
     assert queues.counts() == [("q", 1)] * 4

@@ -39,7 +39,7 @@ def connection(route):
 def got(route, session, count=3, **options):
     """A consumer, and the messages that it was given."""
     consumer = session.consumer("queue:q", **options)
-    route.tell(delivered(0, session.handle, 1, count, consumer._getter.buffer.number))
+    route.tell(delivered(0, session.handle, 1, count, consumer._shared.buffer.number))
     return consumer, [consumer.receive(20) for _ in range(count)]
 
 
@@ -453,7 +453,7 @@ def test_receiving_many_takes_what_is_here_and_no_more_than_asked_for(route, con
     for first in (1, 3, 6):
         route.tell(delivered(0, session.handle, first, 2))
     with session._engine.lock:
-        while consumer._getter.buffer.count < 6:
+        while consumer._shared.buffer.count < 6:
             assert session._engine.condition.wait(20)
     found = [[one.delivery for one in consumer.receive_many(3, 20)] for _ in range(2)]
     assert found == [[1, 2, 3], [4, 6, 7]]

@@ -46,7 +46,7 @@ def take_away(memory, sequence):
 def got(route, session, count=3, **options):
     """A consumer, and the messages that it was given."""
     consumer = session.consumer("queue:q", **options)
-    route.tell(delivered(0, session.handle, 1, count, consumer._getter.buffer.number))
+    route.tell(delivered(0, session.handle, 1, count, consumer._shared.buffer.number))
     return consumer, [consumer.receive(20) for _ in range(count)]
 
 

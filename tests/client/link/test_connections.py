@@ -376,7 +376,7 @@ def test_a_consumer_that_was_not_opened_is_none(route):
             session.consumer("queue:a")
         assert session._engine.protocol.consumers == {}
         del route.refusing[OpenConsumer]
-        assert session.consumer("queue:a")._getter.buffer.number == 2
+        assert session.consumer("queue:a")._shared.buffer.number == 2
 
 
 def test_whoever_opens_a_session_hears_that_its_connection_is_closed(route):

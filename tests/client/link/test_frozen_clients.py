@@ -80,7 +80,7 @@ connection = ledgermq.connect(address, topic_prefix=prefix, client_id="billing",
 session = connection.session()
 consumer = session.consumer(topic, subscription="all", durable=True)
 print(consumer.receive(20).body, flush=True)
-while not consumer._getter.buffer.count:
+while not consumer._shared.buffer.count:
     time.sleep(0.05)
 print("ahead", flush=True)
 sys.stdin.readline()

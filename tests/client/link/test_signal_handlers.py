@@ -28,7 +28,7 @@ def interrupted(connection, monkeypatch):
     session = connection.session(ack="CLIENT")
     session.producer("queue:q").send_many("ab")
     consumer = session.consumer("queue:q")
-    take = consumer._getter.take_locked
+    take = consumer._shared.take_locked
     signals = [signal.SIGUSR1]
 
     def take_and_be_interrupted():
@@ -36,7 +36,7 @@ def interrupted(connection, monkeypatch):
             signal.raise_signal(signals.pop())
         return take()
 
-    monkeypatch.setattr(consumer._getter, "take_locked", take_and_be_interrupted)
+    monkeypatch.setattr(consumer._shared, "take_locked", take_and_be_interrupted)
     before = signal.getsignal(signal.SIGUSR1)
     yield session, consumer
     signal.signal(signal.SIGUSR1, before)

@@ -84,7 +84,7 @@ def test_closing_gives_complete_messages_back_unseen(connection, queue, eventual
     with connection.session() as session:
         with session.consumer(queue, complete_message=True, prefetch=4) as consumer:
             assert consumer.receive(20).body == "A"
-            eventually(lambda: consumer._getter.buffer.count == 1)
+            eventually(lambda: consumer._shared.buffer.count == 1)
         assert connection.admin.queue_status(name).current == 3
         with session.consumer(queue, complete_message=True) as consumer:
             found = consumer.receive(20)
@@ -101,7 +101,7 @@ def test_a_message_of_many_deliveries_is_joined(connection, queue):
         found = consumer.receive(20)
         assert found.body == "".join(sizes.values())
         assert found.size_bytes > 1_800_000
-        assert consumer._getter.buffer.count == 0
+        assert consumer._shared.buffer.count == 0
         assert consumer.receive(20).body == "N"
 
 

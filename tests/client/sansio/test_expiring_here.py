@@ -152,11 +152,11 @@ def test_a_group_that_was_being_gathered_goes_back_as_a_whole(memory):
         consumer = session.consumer(
             QUEUE, prefetch=200, order="LOGICAL", all_messages_available=True
         )
-        session._engine.run(consumer._getter.ask())
-        while consumer._getter.buffer.count < 4:
+        session._engine.run(consumer._shared.ask())
+        while consumer._shared.buffer.count < 4:
             time.sleep(0.01)
         with session._engine.lock:
-            consumer._getter.buffer.gather()
+            consumer._shared.buffer.gather()
         memory.advance(2)
         assert consumer.receive_group(0.1) == []
         assert counts(connection) == (3, 1)

@@ -127,7 +127,7 @@ def clear(session, status):
     }
     core = session._engine
     with core.lock:
-        number = consumer._getter.buffer.number
+        number = consumer._shared.buffer.number
         pending = core.write_locked(Get, consumer=number, credit=0, options=options)
         core.run_locked(core.reply(pending))
     assert consumer.receive(20) is not None

@@ -9,13 +9,13 @@ from typing import Any, TypeVar, Unpack
 from ledgermq.client import tracing
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
-from ledgermq.client.closing import Closing, WhileOpen, close_aside, is_interrupted
+from ledgermq.client.closing import Closing, close_aside, is_interrupted
 from ledgermq.client.engine.listening import Listener, check_listener
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
 from ledgermq.client.options import ConsumerOptions, GetOptionsOfCall
 from ledgermq.client.receiving.browser import Browser
-from ledgermq.client.receiving.getter import CLOSED, Getter
+from ledgermq.client.receiving.getter import CLOSED, Getter, OfConsumer
 from ledgermq.client.sansio.buffer import NEVER
 from ledgermq.errors import IllegalStateError, LedgerMQError
 
@@ -32,7 +32,7 @@ def _until_returned(receive: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(receive)
     def call(consumer: Consumer, /, *args: Any, **kwargs: Any) -> Any:
-        getter = getattr(consumer, "_getter", None)
+        getter = getattr(consumer, "_shared", None)
         before = getter and getter.taken
         try:
             return receive(consumer, *args, **kwargs)
@@ -54,7 +54,7 @@ def _hands_over_what_it_returns(marked: Receives) -> Receives:
 
 @_hands_over_what_it_returns
 @typed
-class Consumer(Closing):
+class Consumer(OfConsumer, Closing):
     """Made by `session.consumer(destination)`; counts as a receiver of the queue while open.
 
     Messages are asked for with the first `receive`, and from then on ahead of need, up to
@@ -69,17 +69,14 @@ class Consumer(Closing):
         prefetch: Up to how many messages are asked for ahead of need.
     """
 
-    destination = WhileOpen[str]("_getter.destination")
-    selector = WhileOpen[str]("_getter.selector")
-    subscription = WhileOpen["str | None"]("_getter.subscription")
-    prefetch = WhileOpen[int]("_getter.prefetch")
+    _shared: Getter[Message]
 
     def __init__(self, work: Work, destination: str, **options: Unpack[ConsumerOptions]) -> None:
         self._work = work
         self._engine = work.engine
         self._settling = work.settling
-        self._getter = Getter(work, destination, options, Message, work.engine.run)
-        self._engine.run(self._getter.open(self))
+        self._shared = Getter(work, destination, options, Message, work.engine.run)
+        self._engine.run(self._shared.open(self))
 
     def receive(
         self,
@@ -116,7 +113,7 @@ class Consumer(Closing):
         check_seconds("timeout", timeout)
         if under_cursor is not None and timeout is None:
             timeout = 0.0
-        getter, begun_ns = self._getter, tracing.begun()
+        getter, begun_ns = self._shared, tracing.begun()
         buffer, wanted = getter.buffer, getter.own
         if options or under_cursor is not None or buffer.unfinished is not None:
             wanted = getter.wanted(options, under_cursor)
@@ -145,7 +142,7 @@ class Consumer(Closing):
                 of need without `order=Order.LOGICAL, all_messages_available=True`.
             LedgerMQError: what `receive` raises.
         """
-        return self._engine.run(self._getter.receive_group(timeout))
+        return self._engine.run(self._shared.receive_group(timeout))
 
     def receive_many(self, max: int, timeout: float | None = None) -> list[Message]:  # noqa: A002
         """Up to `max` messages: waits like `receive` for the first, takes what is here of the rest.
@@ -156,21 +153,13 @@ class Consumer(Closing):
             IllegalStateError: consumer or session are closed already, or `max` is below 1.
             LedgerMQError: what `receive` raises.
         """
-        return self._engine.run(self._getter.receive_many(max, timeout))
-
-    def _check_open(self) -> None:
-        self._getter.check_open()
+        return self._engine.run(self._shared.receive_many(max, timeout))
 
     @property
     def message_listener(self) -> Listener | None:
         """The callback that gets the messages, if there is one."""
         self._check_open()
-        return self._work.listening.get(self._getter)
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether it was closed, by itself or with its session."""
-        return self._getter.closed or self._work.is_closed
+        return self._work.listening.get(self._shared)
 
     def set_message_listener(self, listener: Listener | None) -> None:
         """Lets a callback have the messages, in a thread of the session; None ends that.
@@ -198,15 +187,15 @@ class Consumer(Closing):
         with engine.lock:
             if not listening.active:
                 engine.check_usable_locked()
-            if self._getter.closed:
+            if self._shared.closed:
                 raise IllegalStateError(CLOSED)
             engine.check_open()
-            listening.set_locked(self._getter, listener)
+            listening.set_locked(self._shared, listener)
 
     def __iter__(self) -> Iterator[Message]:
         """Messages for as long as consumer and session are open; raises what `receive` raises."""
         self._check_open()
-        while not self._getter.closed:
+        while not self._shared.closed:
             message = self.receive()
             if message is None:
                 return
@@ -222,11 +211,11 @@ class Consumer(Closing):
             IllegalStateError: the consumer is closed, or `seconds` is negative; at once.
             LedgerMQError: what `receive` raises; with the messages.
         """
-        self._getter.check_idle(seconds)
+        self._shared.check_idle(seconds)
         return self._until_idle(seconds)
 
     def _until_idle(self, seconds: float) -> Iterator[Message]:
-        while not self._getter.closed:
+        while not self._shared.closed:
             message = self.receive(seconds)
             if message is None:
                 return
@@ -247,7 +236,7 @@ class Consumer(Closing):
             IncompleteMessageWarning: it was within the segments of a message (GRP-42).
         """
         check_seconds("timeout", timeout)
-        getter = self._getter
+        getter = self._shared
         if is_interrupted(self._engine.lock):
             close_aside(partial(self.close, timeout=timeout))
             return
@@ -259,12 +248,8 @@ class Consumer(Closing):
                 self._engine.run_locked(getter.close(timeout), claims=False)
         getter.warn_of_rest()
 
-    def __del__(self) -> None:
-        if hasattr(self, "_getter"):
-            self._getter.forget()
-
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             # Whoever is interrupted has no choice but to leave its group.
-            self._getter.buffer.unfinished = None
+            self._shared.buffer.unfinished = None
         super().__exit__(kind)

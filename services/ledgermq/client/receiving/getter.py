@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from ledgermq.client import tracing
 from ledgermq.client.arguments import check_number, check_seconds
+from ledgermq.client.closing import WhileOpen
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.steps import Outside, Steps
 from ledgermq.client.engine.work import Work
@@ -536,3 +537,27 @@ class Getter(Generic[M]):
         if asked is not None and asked.settled:
             self._asked = None
             self._engine.reply_of(asked)
+
+
+class OfConsumer:
+    """What a consumer says of itself, to threads and to coroutines."""
+
+    _shared: Getter[Any]
+
+    destination = WhileOpen[str]("_shared.destination")
+    selector = WhileOpen[str]("_shared.selector")
+    subscription = WhileOpen["str | None"]("_shared.subscription")
+    prefetch = WhileOpen[int]("_shared.prefetch")
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, by itself or with its session."""
+        return self._shared.closed or self._shared.work.is_closed
+
+    def _check_open(self) -> None:
+        self._shared.check_open()
+
+    def __del__(self) -> None:
+        # It may have been refused before it had any.
+        if hasattr(self, "_shared"):
+            self._shared.forget()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from ledgermq.client.argument_types import typed
-from ledgermq.client.engine.steps import Steps
+from ledgermq.client.engine.steps import Steps, taken
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import MessageOptions
 from ledgermq.client.sending.grouping import (
@@ -65,7 +65,13 @@ class GroupNumbers:
         timeout: float | None = None,
         **options: Unpack[MessageOptions],
     ) -> Steps[SendReceipt]:
-        """See `ledgermq.GroupSender.send`."""
+        """Sends the group's next message, with `last` its last one; else as `Producer.send`.
+
+        Raises:
+            IllegalStateError: the group has had its last message.
+            GroupClashError: what is in the queue forbids the message.
+            LedgerMQError: what `Producer.send` raises.
+        """
         grouping = self._following(last)._replace(segmentation_allowed=segmentation_allowed)
         steps = sent(self.destination, lambda: self._put(body, grouping, timeout, options), len)
         return (yield from steps)[0]
@@ -79,7 +85,12 @@ class GroupNumbers:
         timeout: float | None = None,
         **options: Unpack[MessageOptions],
     ) -> Steps[list[SendReceipt]]:
-        """See `ledgermq.GroupSender.send_segmented`."""
+        """Sends the group's next message in segments; as `Producer.send_segmented`.
+
+        Raises:
+            IllegalStateError: the group has had its last message.
+            LedgerMQError: what `Producer.send_segmented` raises.
+        """
         grouping = self._following(last)._replace(max_segment=max_segment)
         return sent(self.destination, lambda: self._put(body, grouping, timeout, options), len)
 
@@ -123,8 +134,24 @@ class GroupNumbers:
                 give_warning(warning)
 
 
+class OfGroup:
+    """What a group sender says of its group, to threads and to coroutines."""
+
+    _shared: GroupNumbers
+
+    @property
+    def group_id(self) -> bytes:
+        """24 bytes."""
+        return self._shared.group_id
+
+    @property
+    def group_sequence(self) -> int:
+        """Number of the message sent last; before the first one, what the group was begun after."""
+        return self._shared.last_number()
+
+
 @typed
-class GroupSender:
+class GroupSender(OfGroup):
     """Made by `producer.group()`; numbers the messages and ends the group with `last=True`.
 
     The `with` block may span several units of work (GRP-24): after each commit, `group_id` and
@@ -141,61 +168,13 @@ class GroupSender:
         self, putter: Putter, group_id: bytes | None, after: int, destination: str | None
     ) -> None:
         self._engine = putter.engine
-        self._numbers = GroupNumbers(putter, group_id, after, destination)
-        self.group_id = self._numbers.group_id
+        self._shared = GroupNumbers(putter, group_id, after, destination)
 
-    @property
-    def group_sequence(self) -> int:
-        """Number of the message sent last; before the first one, what the group was begun after."""
-        return self._numbers.last_number()
-
-    def send(
-        self,
-        body: Sendable,
-        *,
-        last: bool = False,
-        segmentation_allowed: bool = False,
-        timeout: float | None = None,
-        **options: Unpack[MessageOptions],
-    ) -> SendReceipt:
-        """Sends the group's next message, with `last` its last one; else as `Producer.send`.
-
-        Raises:
-            IllegalStateError: the group has had its last message.
-            GroupClashError: what is in the queue forbids the message.
-            LedgerMQError: what `Producer.send` raises.
-        """
-        steps = self._numbers.send(
-            body,
-            last=last,
-            segmentation_allowed=segmentation_allowed,
-            timeout=timeout,
-            **options,
-        )
-        return self._engine.run(steps)
-
-    def send_segmented(
-        self,
-        body: Sendable,
-        *,
-        max_segment: int,
-        last: bool = False,
-        timeout: float | None = None,
-        **options: Unpack[MessageOptions],
-    ) -> list[SendReceipt]:
-        """Sends the group's next message in segments; as `Producer.send_segmented`.
-
-        Raises:
-            IllegalStateError: the group has had its last message.
-            LedgerMQError: what `Producer.send_segmented` raises.
-        """
-        steps = self._numbers.send_segmented(
-            body, max_segment=max_segment, last=last, timeout=timeout, **options
-        )
-        return self._engine.run(steps)
+    send = taken(GroupNumbers.send)
+    send_segmented = taken(GroupNumbers.send_segmented)
 
     def __enter__(self) -> GroupSender:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._numbers.leave(kind is not None)
+        self._shared.leave(kind is not None)

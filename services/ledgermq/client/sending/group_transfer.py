@@ -180,7 +180,7 @@ def get_group(
             if more and len(unit) == messages_per_unit_of_work:
                 message = consumer.receive(timeout, order=Order.LOGICAL)
         # Closing it in the middle of a group is as it should be: the status tells where to go on.
-        consumer._getter.buffer.unfinished = None
+        consumer._shared.buffer.unfinished = None
         return got
 
 

@@ -7,13 +7,13 @@ from typing import Literal, Unpack
 
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
-from ledgermq.client.closing import Closing, WhileOpen
+from ledgermq.client.closing import Closing
+from ledgermq.client.engine.steps import taken
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message_kinds import Sendable
-from ledgermq.client.options import MessageOptions, ProducerOptions, SendOptions
+from ledgermq.client.options import ProducerOptions, SendOptions
 from ledgermq.client.sending.group_sender import GroupSender
-from ledgermq.client.sending.grouping import GroupPlace
-from ledgermq.client.sending.putter import Putter
+from ledgermq.client.sending.putter import OfProducer, Putter
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
 from ledgermq.client.tracing import sending_batch, sent
 from ledgermq.errors import IllegalStateError
@@ -21,7 +21,7 @@ from ledgermq.errors.shown import shown
 
 
 @typed
-class Producer(Closing):
+class Producer(OfProducer, Closing):
     """Made by `session.producer(destination)`; closing its session ends it too (SES-27).
 
     Attributes:
@@ -44,17 +44,10 @@ class Producer(Closing):
     `send_segmented` does; the receipt is that of the first. How much it takes is asked for once.
     """
 
-    destination = WhileOpen["str | None"]("_putter.destination")
-    priority = WhileOpen[int]("_putter.priority")
-    persistent = WhileOpen[bool]("_putter.persistent")
-    time_to_live = WhileOpen[float]("_putter.time_to_live")
-    delivery_delay = WhileOpen[float]("_putter.delivery_delay")
-    redelivery_limit = WhileOpen[int]("_putter.redelivery_limit")
-
     def __init__(
         self, work: Work, destination: str | None, **options: Unpack[ProducerOptions]
     ) -> None:
-        self._putter = Putter(work, destination, options)
+        self._shared = Putter(work, destination, options)
         self._engine = work.engine
 
     def send(
@@ -113,7 +106,7 @@ class Producer(Closing):
         if confirm not in ("outcome", "log"):
             raise IllegalStateError(f'confirm is {shown(confirm)}, must be "outcome" or "log"')
         landing = confirm == "log"
-        return self._engine.run(self._putter.send_one(body, timeout, options, landing=landing))
+        return self._engine.run(self._shared.send_one(body, timeout, options, landing=landing))
 
     def send_async(
         self, body: Sendable, **options: Unpack[SendOptions]
@@ -131,8 +124,8 @@ class Producer(Closing):
             OutcomeUnknownError: too much was unanswered for the connection's time-out; nothing was
                 sent.
         """
-        target = options.get("destination") or self._putter.destination
-        return self._engine.run(sent(target, lambda: self._putter.send_async(body, options)))
+        target = options.get("destination") or self._shared.destination
+        return self._engine.run(sent(target, lambda: self._shared.send_async(body, options)))
 
     def send_many(
         self,
@@ -157,57 +150,17 @@ class Producer(Closing):
         """
         check_seconds("timeout", timeout)
         futures: list[ReceiptFuture[SendReceipt]] = []
-        with sending_batch(destination or self._putter.destination, futures):
-            with self._putter.counting(futures):
+        with sending_batch(destination or self._shared.destination, futures):
+            with self._shared.counting(futures):
                 for body in bodies:
                     # One by one, so that those before a failure are counted.
                     future = self.send_async(body, destination=destination)
                     futures.append(future)
-            if not self._putter.work.transacted:
+            if not self._shared.work.transacted:
                 self.flush(timeout=timeout)
             return [future.result(0) for future in futures]
 
-    def send_segmented(
-        self,
-        body: Sendable,
-        *,
-        max_segment: int,
-        destination: str | None = None,
-        group: GroupPlace | None = None,
-        logical_order: bool = False,
-        timeout: float | None = None,
-        **options: Unpack[MessageOptions],
-    ) -> list[SendReceipt]:
-        """Sends text or bytes in segments of at most `max_segment` bytes each (of text: UTF-8).
-
-        Each segment is a message of its own with its piece as body, and carries properties,
-        correlation_id, type and reply_to; text is cut between characters. A getter puts them
-        together again with `complete_message=True`. A body that is short enough is one message
-        without segments. The other options are those of `send`.
-
-        In a transacted session all are put together with the commit. Otherwise so is what goes
-        into one operation, of up to 4 MiB; a larger message is put one operation after the other.
-
-        Returns:
-            The receipts of the segments, in their order.
-
-        Raises:
-            IllegalStateError: `max_segment` is below 1.
-            MessageFormatError: another kind of body, or a character larger than a segment.
-            MessageTooLargeError: the queue takes no message as large as a segment.
-            GroupNotAllowedError: the destination is a topic (GRP-45).
-            LedgerMQError: what `send` raises; segments in earlier operations stay put.
-        """
-        steps = self._putter.send_segmented(
-            body,
-            max_segment=max_segment,
-            destination=destination,
-            group=group,
-            logical_order=logical_order,
-            timeout=timeout,
-            **options,
-        )
-        return self._engine.run(steps)
+    send_segmented = taken(Putter.send_segmented)
 
     def group(
         self, group_id: bytes | None = None, after: int = 0, *, destination: str | None = None
@@ -227,7 +180,7 @@ class Producer(Closing):
         Raises:
             InvalidGroupError: the id is none, or the number, or a number came without an id.
         """
-        return GroupSender(self._putter, group_id, after, destination)
+        return GroupSender(self._shared, group_id, after, destination)
 
     def flush(self, *, timeout: float | None = None) -> None:
         """Waits until everything this session sent so far has its outcome.
@@ -239,10 +192,7 @@ class Producer(Closing):
             OutcomeUnknownError: no outcome within the time-out.
             SessionLostError, LedgerMQError: see `Session.flush`.
         """
-        self._engine.run(self._putter.flush(timeout))
-
-    def _check_open(self) -> None:
-        self._putter.check_open()
+        self._engine.run(self._shared.flush(timeout))
 
     def close(self) -> None:
         """Ends it; what was sent stays sent. Closing twice does nothing.
@@ -250,4 +200,4 @@ class Producer(Closing):
         Warns (IncompleteGroupWarning, IncompleteMessageWarning) of a group that was put with
         `logical_order` and did not get its last message (GRP-41, GRP-42).
         """
-        self._putter.close()
+        self._shared.close()

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final, Unpack
 
 from ledgermq.client.arguments import check_flag, check_seconds
+from ledgermq.client.closing import WhileOpen
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.outgoing import Batch
 from ledgermq.client.engine.steps import Steps, aside
@@ -315,7 +316,26 @@ class Putter:
         timeout: float | None = None,
         **options: Unpack[MessageOptions],
     ) -> Steps[list[SendReceipt]]:
-        """See `ledgermq.Producer.send_segmented`."""
+        """Sends text or bytes in segments of at most `max_segment` bytes each (of text: UTF-8).
+
+        Each segment is a message of its own with its piece as body, and carries properties,
+        correlation_id, type and reply_to; text is cut between characters. A getter puts them
+        together again with `complete_message=True`. A body that is short enough is one message
+        without segments. The other options are those of `send`.
+
+        In a transacted session all are put together with the commit. Otherwise so is what goes
+        into one operation, of up to 4 MiB; a larger message is put one operation after the other.
+
+        Returns:
+            The receipts of the segments, in their order.
+
+        Raises:
+            IllegalStateError: `max_segment` is below 1.
+            MessageFormatError: another kind of body, or a character larger than a segment.
+            MessageTooLargeError: the queue takes no message as large as a segment.
+            GroupNotAllowedError: the destination is a topic (GRP-45).
+            LedgerMQError: what `send` raises; segments in earlier operations stay put.
+        """
         grouping = Grouping(group, logical_order, max_segment=max_segment)
         target, sending = self.target(destination), self.sending(options)
         return sent(target, lambda: self.put(body, target, sending, grouping, timeout), len)
@@ -384,6 +404,22 @@ class Putter:
                 warning = left_open(current, f"a producer of {destination} was closed")
                 if warning is not None:
                     give_warning(warning)
+
+
+class OfProducer:
+    """What a producer says of itself, to threads and to coroutines."""
+
+    _shared: Putter
+
+    destination = WhileOpen["str | None"]("_shared.destination")
+    priority = WhileOpen[int]("_shared.priority")
+    persistent = WhileOpen[bool]("_shared.persistent")
+    time_to_live = WhileOpen[float]("_shared.time_to_live")
+    delivery_delay = WhileOpen[float]("_shared.delivery_delay")
+    redelivery_limit = WhileOpen[int]("_shared.redelivery_limit")
+
+    def _check_open(self) -> None:
+        self._shared.check_open()
 
 
 def _checked_id(options: SendOptions, target: str) -> str | None:
