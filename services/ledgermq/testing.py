@@ -18,7 +18,6 @@ import contextlib
 import math
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final, Unpack
@@ -287,7 +286,7 @@ class _Log:
     def __init__(self, broker: MemoryBroker, identity: bytes) -> None:
         self._broker = broker
         self._identity = identity
-        self.failures: deque[str] = deque()
+        self.failed = False
         self.refused = None
         self.away = ""
         # Nobody takes its client for dead.

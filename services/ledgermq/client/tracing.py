@@ -256,7 +256,7 @@ def begun() -> int:
 
 def got(begun_ns: int, destination: str, subscription: str | None, raw: list[Any]) -> None:
     """A span for a call that got messages, as they were delivered, linked to their senders."""
-    tracer = _tracer() if begun_ns and raw else None
+    tracer = _tracer()
     if tracer is None:
         return
     from opentelemetry.trace import SpanKind

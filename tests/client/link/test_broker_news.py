@@ -120,7 +120,7 @@ def test_a_producer_and_a_lane_without_a_broker_say_it_once(caplog, monkeypatch)
         transport.beat()
         deadline = time.monotonic() + 20
         while len(counted) < 20 and time.monotonic() < deadline:
-            transport.serve(0.05)
+            transport.serve()
             lane.read(0.05)
     finally:
         transport.close(0.0)

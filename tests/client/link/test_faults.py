@@ -229,7 +229,8 @@ def test_connections_that_begin_together_are_on_several_lanes(breakable):
         found = set()
         for _ in range(64):  # only one lane by chance: in one of 2**63 runs
             lane = LaneReader(connection._settings, BrokerNews(breakable.place.bootstrap))
-            found.add(lane.start(breakable.place.claim, 20.0))
+            lane.start(breakable.place.claim, 20.0)
+            found.add(lane.lane)
             lane.close()
             if len(found) == breakable.place.claim.lanes:
                 break

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -56,7 +55,7 @@ class NotingLog:
     """
 
     def __init__(self) -> None:
-        self.failures: deque[str] = deque()
+        self.failed = False
         self.refused = None
         self.away = ""
         self.operations: list[Any] = []

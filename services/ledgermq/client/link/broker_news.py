@@ -36,7 +36,6 @@ class BrokerNews:
         self,
         bootstrap: str,
         clock: Callable[[], float] = time.monotonic,
-        logger: logging.Logger = KAFKA_LOGGER,
         kafka: KafkaSettings | None = None,
     ) -> None:
         self._bootstrap = bootstrap
@@ -44,7 +43,6 @@ class BrokerNews:
         self.reports = Reports(self._kafka, bootstrap)
         self.refused: LedgerMQError | None = None
         self._clock = clock
-        self._logger = logger
         self._lock = threading.Lock()
         # When the trouble began that goes on, and when there was a sign of it last.
         self._since: float | None = None
@@ -59,7 +57,7 @@ class BrokerNews:
         if facility in FACILITIES:
             self.trouble(text)
         else:
-            self._logger.log(level, form, facility, client, text)
+            KAFKA_LOGGER.log(level, form, facility, client, text)
 
     def error(self, error: KafkaError) -> None:
         self.reports(error)
@@ -86,7 +84,7 @@ class BrokerNews:
             self._pause = min(2 * self._pause, PAUSE_MAX_SECONDS)
             self._said = True
         if untold:
-            self._logger.warning(
+            KAFKA_LOGGER.warning(
                 "still trouble with the broker at %s, for %.3g s now (%d more such lines): %s",
                 self._bootstrap,
                 away,
@@ -94,7 +92,7 @@ class BrokerNews:
                 text,
             )
         else:
-            self._logger.warning(
+            KAFKA_LOGGER.warning(
                 "trouble with the broker at %s, tried again until it is back: %s",
                 self._bootstrap,
                 text,
@@ -117,6 +115,6 @@ class BrokerNews:
             said, self._said = self._said, False
             now = self._clock()
         if said and since is not None:
-            self._logger.warning(
+            KAFKA_LOGGER.warning(
                 "the broker at %s is back after %.3g s", self._bootstrap, now - since
             )

@@ -93,8 +93,7 @@ class Heartbeats:
         if any(more):
             self.soon()
         self.report_handed_over()
-        failed = bool(self._transport.failures)
-        self._transport.failures.clear()
+        failed, self._transport.failed = self._transport.failed, False
         longest = max((engine.oldest_wait_seconds(now) for engine in engines), default=0.0)
         late = longest > RESYNC_AFTER_SECONDS or self._router.opening_waits(now)
         if not late and not self._router.catching_up:

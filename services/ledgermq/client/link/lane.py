@@ -40,8 +40,8 @@ PASSING: Final = frozenset(
 class LaneReader:
     """The consumer of one lane, from its end at the start on; used by one thread at a time."""
 
-    def __init__(self, settings: ConnectionSettings, news: BrokerNews | None = None) -> None:
-        self._news = BrokerNews(settings.bootstrap, kafka=settings.kafka) if news is None else news
+    def __init__(self, settings: ConnectionSettings, news: BrokerNews) -> None:
+        self._news = news
         self._settings = settings
         self._topic = settings.topics.outcomes
         self._key = settings.identity.hex().encode()
@@ -92,15 +92,14 @@ class LaneReader:
                     f"creates the topics, or check the topic prefix ({topics.prefix!r} now)"
                 )
 
-    def start(self, claim: Claim, timeout_seconds: float) -> int:
-        """Picks a lane at random, reads from its end on, returns its number.
+    def start(self, claim: Claim, timeout_seconds: float) -> None:
+        """Picks a lane at random and reads from its end on.
 
         The shortest lane would be the same one for all who connect before it is written to.
         """
         self.lane = random.randrange(claim.lanes)
         self._partition = lane_partition(claim.partition, claim.lanes, self.lane)
         self._go_to_end(timeout_seconds)
-        return self.lane
 
     def _go_to_end(self, timeout_seconds: float) -> None:
         lane = TopicPartition(self._topic, self._partition)

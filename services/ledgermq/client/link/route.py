@@ -6,7 +6,6 @@ Over Kafka it is a consumer and a producer; `ledgermq.testing` has one that stay
 from __future__ import annotations
 
 import time
-from collections import deque
 from typing import NamedTuple, Protocol
 
 from ledgermq.client.link.broker_news import BrokerNews
@@ -47,7 +46,8 @@ class LaneIn(Protocol):
 class LogOut(Protocol):
     """What a connection needs to write; may be used from any thread."""
 
-    failures: deque[str]
+    # Whether something was refused since that was last looked at, and is to be written again.
+    failed: bool
     # By its clock, when the last heartbeat was written that is on the log.
     heard_at: float
 

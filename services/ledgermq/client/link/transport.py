@@ -1,7 +1,7 @@
 """The way to the log: one producer per connection (operations, questions, heartbeats).
 
-Delivery reports are served in whichever thread polls, so their callbacks only set plain fields and
-append to a deque; nothing in them takes a lock of the session's.
+Delivery reports are served in whichever thread polls, so their callbacks only set plain fields;
+nothing in them takes a lock of the session's.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import logging
 import math
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -82,11 +81,11 @@ class Transport:
         self,
         settings: ConnectionSettings,
         claim: Claim,
-        news: BrokerNews | None = None,
+        news: BrokerNews,
         framing: ConfluentFraming | None = None,
     ) -> None:
         self._framing = framing
-        self._news = BrokerNews(settings.bootstrap, kafka=settings.kafka) if news is None else news
+        self._news = news
         self._settings = settings
         self._operations = settings.topics.operations
         self._questions = settings.topics.questions
@@ -95,7 +94,7 @@ class Transport:
         self._question_key = settings.identity.hex().encode()
         self._heartbeat = encode_record(HEARTBEAT, {"connection": settings.identity})
         self._closed = False
-        self.failures: deque[str] = deque()
+        self.failed = False
         self.heard_at = -math.inf
         self._producer = Producer(
             kafka_common(settings, self._news)
@@ -126,7 +125,7 @@ class Transport:
 
     def _report(self, error: KafkaError | None, _: Any) -> None:
         if error is not None:
-            self.failures.append(error.str())
+            self.failed = True
             self._news.note_refusal(error, self._operations, "Write")
         else:
             self._news.well()
@@ -212,8 +211,8 @@ class Transport:
             f"a record for {topic} was not taken, nothing was written: {error.str()}"
         )
 
-    def serve(self, timeout_seconds: float = 0.0) -> None:
-        self._producer.poll(timeout_seconds)
+    def serve(self) -> None:
+        self._producer.poll(0.0)
 
     def clock(self) -> float:
         """Seconds on a clock of the machine that only goes forward, also while the machine sleeps.

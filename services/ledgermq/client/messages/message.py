@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, Protocol
 
 from ledgermq.client.argument_types import typed
@@ -27,7 +27,7 @@ from ledgermq.errors import (
     MessageNotWriteableError,
     MessageUndecodableError,
 )
-from ledgermq.protocol.instants import EPOCH, datetime_from
+from ledgermq.protocol.instants import datetime_from
 from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.wire.content.bodies import ReadOnlyDict
 from ledgermq.wire.content.content import Body, Content, PropertyValue, decode_content
@@ -338,7 +338,7 @@ class Message(PropertyAccess):
         Raises:
             MessageUndecodableError: the content is not of this protocol version.
         """
-        return datetime_from(_microseconds(self._decoded().client_time))
+        return datetime_from(self._decoded().client_time)
 
     def _decoded(self) -> Content:
         if self._content is None:
@@ -422,12 +422,6 @@ class Message(PropertyAccess):
 
 def _moment(microseconds: int) -> datetime | None:
     return None if microseconds < 0 else datetime_from(microseconds)
-
-
-def _microseconds(time: int | datetime) -> int:
-    if isinstance(time, datetime):
-        return round((time - EPOCH) / timedelta(microseconds=1))
-    return time
 
 
 def raw_message(message: Message) -> DeliveredMessage:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeVar, Unpack
+from typing import Any, Literal, TypeVar, Unpack
 
 from ledgermq.client.messages.property_access import PropertyAccess, check_property_names
 from ledgermq.client.options import HeaderOptions
@@ -130,9 +130,6 @@ class PlainMessage(TypedMessage):
         """Does nothing, as there is none."""
 
 
-_NO_TEXT: Final = ""
-
-
 class TextMessage(TypedMessage):
     """A message whose body is a text, empty if none is given.
 
@@ -142,7 +139,7 @@ class TextMessage(TypedMessage):
 
     __slots__ = ("_text",)
 
-    def __init__(self, text: str = _NO_TEXT, **header: Unpack[HeaderOptions]) -> None:
+    def __init__(self, text: str = "", **header: Unpack[HeaderOptions]) -> None:
         super().__init__(**header)
         self.text = text
 
@@ -167,7 +164,7 @@ class TextMessage(TypedMessage):
 
     def clear_body(self) -> None:
         """Leaves the empty text."""
-        self._text = _NO_TEXT
+        self._text = ""
         self._writeable = True
 
 
@@ -212,10 +209,8 @@ class ObjectMessage(TypedMessage):
     @value.setter
     def value(self, value: Any) -> None:
         self._check_writeable()
-        self._body = value if isinstance(value, ObjectBody) else self._encoded(value)
-
-    def _encoded(self, value: Any) -> ObjectBody:
-        return ObjectBody(value, encoding=self.encoding)
+        is_encoded = isinstance(value, ObjectBody)
+        self._body = value if is_encoded else ObjectBody(value, encoding=self.encoding)
 
     @property
     def unloaded_body(self) -> ObjectBody:

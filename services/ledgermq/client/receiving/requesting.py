@@ -29,11 +29,7 @@ def answer_to(request: Message, fields: dict[str, Any]) -> str:
 
 
 def check_for_requests(transacted: bool) -> None:
-    """Refuses a transacted session.
-
-    Raises:
-        IllegalStateError: it is transacted.
-    """
+    """Refuses a transacted session."""
     if transacted:
         raise IllegalStateError(
             "a request in a transacted session would be sent with its commit, and its reply "

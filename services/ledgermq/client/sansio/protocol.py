@@ -142,13 +142,6 @@ class SessionProtocol:
                 lowest = min(lowest, late.lowest)
         return lowest - 1
 
-    def write(self, operation: type[SessionOperation], **fields: Any) -> Pending:
-        """Numbers and encodes an operation, which is pending from now on; raises as `prepare`."""
-        pending = self.prepare(operation, **fields)
-        self.register(pending)
-        self.withdraw_for(pending)
-        return pending
-
     def prepare(self, operation: type[SessionOperation], **fields: Any) -> Pending:
         """An operation with the next number, which it has for good once it is registered."""
         number = self.next_number
@@ -244,10 +237,7 @@ class SessionProtocol:
         pending.gap_refusals += 1
         if pending.gap_refusals < pending.sends:
             return []
-        return self.from_number(refused.expected_sequence)
-
-    def from_number(self, number: int) -> list[Pending]:
-        return [pending for pending in self.pending.values() if pending.number >= number]
+        return [one for one in self.pending.values() if one.number >= refused.expected_sequence]
 
     def open_consumer(self, destination: str, prefetch: int) -> ConsumerBuffer:
         self.consumer_highest += 1
