@@ -98,6 +98,19 @@ def test_steps_alone_may_be_longer_than_the_reference_allows():
             settings_given(redelivery_steps=wrong)
 
 
+def test_steps_are_read_by_what_their_numbers_are_called():
+    """As a status tells them, in whatever order, so that they can be given again."""
+    told = settings_given(redelivery_steps=[{"delay_ms": 60_000, "retries": 1}])
+    assert told["settings"]["redelivery_steps"] == [{"retries": 1, "delay_ms": 60_000}]
+
+
+@pytest.mark.parametrize("wrong", [(5, 1000), [None], [{"retries": 1}], [{"after": 1, "for": 2}]])
+def test_a_step_that_is_no_pair_is_refused_with_what_it_must_be(wrong):
+    """Also one pair that was given in the place of a list of pairs."""
+    with pytest.raises(ledgermq.IllegalStateError, match=r"must be \(retries, delay in ms\)"):
+        settings_given(redelivery_steps=wrong)
+
+
 def test_a_string_stands_in_the_place_of_the_settings_that_it_says():
     """It goes with others, not with those."""
     told = settings_given("queue:q", redelivery="3:move(queue:$.dead)", expiry_destination="")[

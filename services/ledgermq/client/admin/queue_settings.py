@@ -325,14 +325,18 @@ def _steps(value: Any) -> list[Any]:
         raise ArgumentTypeError(
             f"redelivery_steps is {shown(value)}, and must be {Kind.STEPS.value}"
         )
-    pairs = [tuple(one.values()) if isinstance(one, Mapping) else tuple(one) for one in value]
-    for pair in pairs:
-        if len(pair) != 2 or not all(type(one) is int for one in pair):
+    steps = []
+    for one in value:
+        pair = tuple(one) if isinstance(one, Iterable) else ()
+        if isinstance(one, Mapping) and len(one) == 2:
+            pair = (one.get("retries"), one.get("delay_ms"))
+        if [type(number) for number in pair] != [int, int]:
             raise IllegalStateError(
-                f"redelivery_steps has the step {shown(pair)}, and each must be (retries, delay in "
+                f"redelivery_steps has the step {shown(one)}, and each must be (retries, delay in "
                 "ms), such as (5, 1000)"
             )
-    return [{"retries": retries, "delay_ms": delay_ms} for retries, delay_ms in pairs]
+        steps.append({"retries": pair[0], "delay_ms": pair[1]})
+    return steps
 
 
 def _value(name: str, setting: Setting, value: Any, whole: bool) -> Any:
