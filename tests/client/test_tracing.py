@@ -204,6 +204,32 @@ def test_settling_has_spans_with_how_many_it_settles(broker, spans):
         assert span.attributes["messaging.batch.message_count"] == count
 
 
+def test_an_acknowledgement_that_does_nothing_has_no_span(broker, spans):
+    """In a transacted session commit settles; AUTO settles once a listener has returned."""
+    with broker.connect() as connection:
+        with connection.session(transacted=True) as session:
+            session.producer("queue:a").send("x")
+            session.commit()
+            message = session.consumer("queue:a").receive(timeout=10)
+            spans()
+            message.acknowledge()
+            session.acknowledge()
+            assert spans() == {}
+            session.commit()
+        with connection.session() as sender, connection.session() as session:
+            called = threading.Event()
+
+            def acknowledge(message):
+                message.acknowledge()
+                session.acknowledge()
+                called.set()
+
+            session.consumer("queue:b").set_message_listener(acknowledge)
+            sender.producer("queue:b").send("x")
+            assert called.wait(20)
+        assert "acknowledge" not in spans()
+
+
 def test_coroutines_have_the_same_spans(broker, spans):
     """Sends of two coroutines at once carry each its own context; settling is a span."""
 

@@ -47,6 +47,7 @@ class Settling:
 
     Attributes:
         automatic: Whether the library acknowledges (AUTO, DUPS_OK).
+        by_application: Whether the application does (CLIENT, INDIVIDUAL).
         handed: Handed over and neither settled nor given back: where the application does that, or
             while a listener has it.
         unwritten: Where the library acknowledges, what it has not written yet.
@@ -65,6 +66,7 @@ class Settling:
         self._soon = soon
         self._lazy = engine.mode == "DUPS_OK"
         self.automatic = engine.mode in ("AUTO", "DUPS_OK")
+        self.by_application = engine.mode in ("CLIENT", "INDIVIDUAL")
         self._withdraw: type[Rollback | Recover] = (
             Rollback if engine.mode == "TRANSACTED" else Recover
         )
@@ -234,7 +236,7 @@ class Settling:
             OutOfTurnError: others are to be settled first; all can still be acknowledged.
         """
         self._engine.check_usable_locked()
-        if self._engine.mode not in ("CLIENT", "INDIVIDUAL"):
+        if not self.by_application:
             return
         yield from self._forget_taken_away()
         if deliveries is None:

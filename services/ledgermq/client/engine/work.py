@@ -140,17 +140,11 @@ class Work:
         self, *, timeout: float | None = None, turn_timeout: float = 0.0, wait: bool = True
     ) -> Steps[None]:
         """See `ledgermq.Session.acknowledge`."""
-        steps = self._acknowledge(timeout, turn_timeout, wait)
-        count = len(self.settling.handed)
-        return settled("acknowledge", count, steps) if count and not self.transacted else steps
-
-    def _acknowledge(self, timeout: float | None, turn_timeout: float, wait: bool) -> Steps[None]:
         check_seconds("timeout", timeout)
-        self.engine.check_usable_locked()
-        if not self.transacted:
-            yield from again_while_out_of_turn(
-                lambda: self.settling.acknowledge(None, timeout, wait), turn_timeout
-            )
+        steps = again_while_out_of_turn(
+            lambda: self.settling.acknowledge(None, timeout, wait), turn_timeout
+        )
+        return self._acknowledging(len(self.settling.handed), steps)
 
     def acknowledge_message(
         self, deliveries: range, timeout: float | None, *, wait: bool = True
@@ -159,8 +153,12 @@ class Work:
         check_seconds("timeout", timeout)
         alone = self.mode is AckMode.INDIVIDUAL
         steps = self.settling.acknowledge(deliveries if alone else None, timeout, wait)
-        count = len(deliveries) if alone else len(self.settling.handed)
-        return steps if self.settling.automatic else settled("acknowledge", count, steps)
+        return self._acknowledging(len(deliveries if alone else self.settling.handed), steps)
+
+    def _acknowledging(self, count: int, steps: Steps[None]) -> Steps[None]:
+        """The steps that acknowledge so many messages; where the mode does nothing, no settling."""
+        does_something = count and self.settling.by_application
+        return settled("acknowledge", count, steps) if does_something else steps
 
     def reject(
         self,
