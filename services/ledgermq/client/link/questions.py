@@ -102,13 +102,8 @@ class Questions:
             "kind": kind,
             "not_before": not_before,
             "wait_ms": wait_ms,
-            "queue": "",
-            "after_priority": 9,
-            "after_sequence": -1,
-            "limit": 100,
-            "selector": "",
+            # Of bytes, fastavro takes the default in the schema for text; it knows all others.
             "group_id": b"",
-            "after": "",
             **more,
         }
         try:

@@ -72,6 +72,7 @@ TYPES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "offset": ((int,), "a whole number"),
     "sequence": ((int,), "a whole number"),
 }
+LOWEST: Final = {"group_sequence": 1, "offset": 0, "sequence": 0}
 # What a record of the log can hold.
 NUMBER_MAX: Final = 2**63 - 1
 FLAGS: Final = ("all_messages_available", "all_segments_available", "complete_message")
@@ -101,38 +102,28 @@ def options_of(*given: Mapping[str, Any]) -> Options:
     return options
 
 
-def _matched(match: GetMatch) -> dict[str, bytes | str | int]:
+def _matched(match: GetMatch) -> dict[str, Any]:
     """What is to be matched, without what may be any."""
-    for name, (types, words) in TYPES.items():
-        given = getattr(match, name)
-        if given is not None and (isinstance(given, bool) or not isinstance(given, types)):
+    found = {name: getattr(match, name) for name in TYPES if getattr(match, name) is not None}
+    for name, given in found.items():
+        types, words = TYPES[name]
+        if isinstance(given, bool) or not isinstance(given, types):
             raise wrong_type(f"match.{name}", given, f"{words} or None")
-    found: dict[str, bytes | str | int] = {}
-    if match.message_id is not None:
-        found["message_id"] = _message_id(match.message_id)
-    if match.correlation_id is not None:
-        found["correlation_id"] = match.correlation_id
-    if match.group_id is not None:
-        # Empty would mean any group to the queue manager.
-        if len(match.group_id) != GROUP_ID_BYTES:
-            raise GetOptionsError(
-                f"a group id to match has {GROUP_ID_BYTES} bytes, not {len(match.group_id)}; "
-                "leave it out for any group"
-            )
-        found["group_id"] = match.group_id
-    numbers = (
-        ("group_sequence", match.group_sequence, 1),
-        ("offset", match.offset, 0),
-        ("sequence", match.sequence, 0),
-    )
-    for name, value, lowest in numbers:
-        if value is None:
-            continue
+    if "message_id" in found:
+        found["message_id"] = _message_id(found["message_id"])
+    group_id = found.get("group_id")
+    # Empty would mean any group to the queue manager.
+    if group_id is not None and len(group_id) != GROUP_ID_BYTES:
+        raise GetOptionsError(
+            f"a group id to match has {GROUP_ID_BYTES} bytes, not {len(group_id)}; leave it out "
+            "for any group"
+        )
+    for name, lowest in LOWEST.items():
+        value = found.get(name, lowest)
         if value < lowest:
             raise GetOptionsError(f"{name} {value} is to be matched, must be at least {lowest}")
         if value > NUMBER_MAX:
             raise GetOptionsError(f"{name} {value} is to be matched, must be at most {NUMBER_MAX}")
-        found[name] = value
     return found
 
 
