@@ -210,7 +210,12 @@ def _sending(span: Span, steps: Steps[T], count: Callable[[T], int] | None) -> S
 
 
 @contextlib.contextmanager
-def _sending_batch(tracer: Tracer, destination: str | None, batch: Sized) -> Iterator[None]:
+def sending_batch(destination: str | None, batch: Sized) -> Iterator[None]:
+    """A span around the sending of what is in a batch at its end; all carry its context."""
+    tracer = _tracer()
+    if tracer is None:
+        yield
+        return
     from opentelemetry.trace import SpanKind
 
     span = _started(tracer, "send", SpanKind.PRODUCER, type_="send", destination=destination)
@@ -220,12 +225,6 @@ def _sending_batch(tracer: Tracer, destination: str | None, batch: Sized) -> Ite
         finally:
             with GUARDED:
                 span.set_attribute("messaging.batch.message_count", len(batch))
-
-
-def sending_batch(destination: str | None, batch: Sized) -> AbstractContextManager[None]:
-    """A span around the sending of what is in a batch at its end; all carry its context."""
-    tracer = _tracer()
-    return OFF if tracer is None else _sending_batch(tracer, destination, batch)
 
 
 def with_context(properties: Properties | None) -> Properties | None:

@@ -7,6 +7,8 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -63,14 +65,6 @@ def _joined(document: Any, more: Any) -> Any:
     return document
 
 
-class _Question:
-    __slots__ = ("answer", "answered")
-
-    def __init__(self) -> None:
-        self.answered = threading.Event()
-        self.answer: dict[str, Any] | None = None
-
-
 class Questions:
     """Numbers questions and matches the answers; may be used from any thread.
 
@@ -85,7 +79,7 @@ class Questions:
         self._log = log
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
-        self._open: dict[int, _Question] = {}
+        self._open: dict[int, Future[dict[str, Any]]] = {}
         self._broken: str | None = None
 
     def put(self, kind: str, *, not_before: int = -1, wait_ms: int = 0, **more: Any) -> int:
@@ -160,7 +154,7 @@ class Questions:
                 return
 
     def _ask_page(self, kind: str, not_before: int, **more: Any) -> Answer:
-        question = _Question()
+        question: Future[dict[str, Any]] = Future()
         number = next(self._numbers)
         timeout_seconds = self.timeout_seconds
         deadline = time.monotonic() + timeout_seconds
@@ -181,16 +175,15 @@ class Questions:
                 self._log.ask(value)
                 if self._broken is not None:
                     raise ConnectionClosedError(self._broken)
-                if question.answered.wait(min(left, ASK_AGAIN_SECONDS)):
+                with suppress(TimeoutError):
+                    found = question.result(min(left, ASK_AGAIN_SECONDS))
                     break
         finally:
             with self._lock:
                 del self._open[number]
-        return self._read(question, _destination(kind, more.get("queue")))
+        return self._read(found, _destination(kind, more.get("queue")))
 
-    def _read(self, question: _Question, destination: str | None) -> Answer:
-        found = question.answer
-        assert found is not None, "an answered question has an answer"
+    def _read(self, found: dict[str, Any], destination: str | None) -> Answer:
         if found["reason"] == Reason.ANSWER_EXPIRED:
             raise _ExpiredError(found["detail"])
         if found["reason"]:
@@ -220,9 +213,8 @@ class Questions:
         """Takes an answer from the lane; one that nobody waits for is a repeat."""
         with self._lock:
             question = self._open.get(answer["question"])
-        if question is not None:
-            question.answer = answer
-            question.answered.set()
+        if question is not None and not question.done():
+            question.set_result(answer)
 
 
 def _destination(kind: str, name: str | None) -> str | None:
