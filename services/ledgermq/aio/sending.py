@@ -51,6 +51,7 @@ class Producer(OfProducer):
 
     send = awaited(Putter.send)
     send_segmented = awaited(Putter.send_segmented)
+    flush = awaited(Putter.flush)
 
     def group(
         self, group_id: bytes | None = None, after: int = 0, *, destination: str | None = None
@@ -75,12 +76,8 @@ class Producer(OfProducer):
                     steps = self._shared.send_async(body, {"destination": destination})
                     futures.append(await self._taking.run(steps))
             if not self._shared.work.transacted:
-                await self._taking.run(self._shared.flush(timeout))
+                await self.flush(timeout=timeout)
             return [future.result(0) for future in futures]
-
-    async def flush(self, *, timeout: float | None = None) -> None:
-        """See `ledgermq.Producer.flush`."""
-        await self._taking.run(self._shared.flush(timeout))
 
     def close(self) -> None:
         """See `ledgermq.Producer.close`."""

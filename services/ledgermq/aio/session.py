@@ -77,10 +77,7 @@ class Session(OfSession, Closing):
     commit = awaited(Work.commit)
     rollback = awaited(Work.rollback, to_the_end=True)
     recover = awaited(Work.recover, to_the_end=True)
-
-    async def flush(self, *, timeout: float | None = None) -> None:
-        """See `ledgermq.Session.flush`."""
-        await self._taking.run(self._work.flush(timeout))
+    flush = awaited(Work.flush)
 
     async def acknowledge(self, *, timeout: float | None = None, turn_timeout: float = 0.0) -> None:
         """See `ledgermq.Session.acknowledge`; it is waited for."""

@@ -351,7 +351,7 @@ class Session(OfSession, ClosingInAnyCase):
             LedgerMQError: puts of the unit of work were refused, and are no part of it; commit the
                 rest, or roll back. The error is that of the put.
         """
-        self._engine.run(self._work.flush(timeout))
+        self._engine.run(self._work.flush(timeout=timeout))
 
     def close(self, *, timeout: float | None = None) -> None:
         """Ends the session: what was sent asynchronously arrives, an open unit of work is undone.

@@ -236,11 +236,9 @@ class Listening:
         with self._engine.lock:
             self._busy_with = None  # nobody need wait for the pause
             self._engine.notify_locked()
-            while self._pauses_locked() and self._engine.wait_locked(deadline):
-                pass
-
-    def _pauses_locked(self) -> bool:
-        return bool(self._listeners) and not self._engine.closing
+            while self._listeners and not self._engine.closing:
+                if not self._engine.wait_locked(deadline):
+                    return
 
 
 def _done(returned: object) -> None:

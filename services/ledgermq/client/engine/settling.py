@@ -354,7 +354,7 @@ class Settling:
             yield from self.give_back()
 
     def give_back(
-        self, timeout: float | None = None, begin_anew: Callable[[], None] | None = None
+        self, timeout: float | None = None, begin_anew: Callable[[], None] = lambda: None
     ) -> Steps[None]:
         """Rollback or recover: everything in flight returns, what was seen counts as backed out.
 
@@ -367,9 +367,7 @@ class Settling:
             self.handed.keep_only((yield from self.in_flight()))
             yield from self._give_back(timeout, begin_anew)
 
-    def _give_back(
-        self, timeout: float | None, begin_anew: Callable[[], None] | None
-    ) -> Steps[None]:
+    def _give_back(self, timeout: float | None, begin_anew: Callable[[], None]) -> Steps[None]:
         engine = self._engine
         with self.about_to_go_back():
             self.write_acknowledgements_locked()
@@ -380,10 +378,9 @@ class Settling:
         pending.applied = partial(self._went_back_locked, begin_anew)
         yield from engine.reply(pending, timeout)
 
-    def _went_back_locked(self, begin_anew: Callable[[], None] | None) -> None:
+    def _went_back_locked(self, begin_anew: Callable[[], None]) -> None:
         self.handed.clear()
-        if begin_anew is not None:
-            begin_anew()
+        begin_anew()
 
     def _take_back_early(self, timeout: float | None) -> Steps[None]:
         """AUTO: what is acknowledged too early, with others to be settled before, was seen too."""

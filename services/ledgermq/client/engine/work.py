@@ -229,7 +229,7 @@ class Work:
 
     # -- the end -----------------------------------------------------------------------------------
 
-    def flush(self, timeout: float | None) -> Steps[None]:
+    def flush(self, *, timeout: float | None = None) -> Steps[None]:
         """See `ledgermq.Session.flush`."""
         check_seconds("timeout", timeout)
         self.engine.check_usable_locked()

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from ledgermq.client import tracing
-from ledgermq.client.arguments import check_number, check_seconds
+from ledgermq.client.arguments import check_seconds
 from ledgermq.client.closing import WhileOpen
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.steps import Outside, Steps
@@ -184,7 +184,6 @@ class Getter(Generic[M]):
     def check_idle(self, seconds: float) -> None:
         """Refuses what `until_idle` cannot wait for, at once and not with the first message."""
         self.check_open()
-        check_number("seconds", seconds)
         check_seconds("seconds", seconds)
 
     def begin_locked(self, wanted: Options) -> None:

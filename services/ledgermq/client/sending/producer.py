@@ -192,7 +192,7 @@ class Producer(OfProducer, Closing):
             OutcomeUnknownError: no outcome within the time-out.
             SessionLostError, LedgerMQError: see `Session.flush`.
         """
-        self._engine.run(self._shared.flush(timeout))
+        self._engine.run(self._shared.flush(timeout=timeout))
 
     def close(self) -> None:
         """Ends it; what was sent stays sent. Closing twice does nothing.

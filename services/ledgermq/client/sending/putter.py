@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sized
 from functools import partial
 from typing import Final, Unpack
 
-from ledgermq.client.arguments import check_flag, check_seconds
+from ledgermq.client.arguments import check_seconds
 from ledgermq.client.closing import WhileOpen
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.outgoing import Batch
@@ -16,7 +16,7 @@ from ledgermq.client.engine.steps import Steps, aside
 from ledgermq.client.engine.work import Work
 from ledgermq.client.link.transport import LogReceipt
 from ledgermq.client.messages.message_kinds import Sendable
-from ledgermq.client.options import MessageOptions, ProducerOptions, SendOptions
+from ledgermq.client.options import USUAL, MessageOptions, ProducerOptions, SendOptions
 from ledgermq.client.sending.eventual import Eventual
 from ledgermq.client.sending.grouping import GroupPlace, PutState, left_open
 from ledgermq.client.sending.making import Sending
@@ -59,11 +59,10 @@ class Putter:
         self.engine.check_open()
         given = options.get("redelivery_limit")
         self.redelivery_limit = self.engine.settings.redelivery_limit if given is None else given
-        self.priority = options.get("priority", 4)
-        self.persistent = options.get("persistent", True)
-        check_flag("persistent", self.persistent)
-        self.time_to_live = options.get("time_to_live", 0)
-        self.delivery_delay = options.get("delivery_delay", 0)
+        self.priority: int = options.get("priority", USUAL["priority"])
+        self.persistent: bool = options.get("persistent", USUAL["persistent"])
+        self.time_to_live: float = options.get("time_to_live", USUAL["time_to_live"])
+        self.delivery_delay: float = options.get("delivery_delay", USUAL["delivery_delay"])
         self.destination = None if destination is None else checked_destination(destination)
         self.states: dict[str, PutState] = {}
         self._closed = False
@@ -262,12 +261,12 @@ class Putter:
             error.add_note(f"send_many: bodies before this that are {where}: {len(sent):,}")
             raise
 
-    def flush(self, timeout: float | None) -> Steps[None]:
-        """Waits until everything that the session sent so far has its outcome."""
+    def flush(self, *, timeout: float | None = None) -> Steps[None]:
+        """See `ledgermq.Producer.flush`."""
         check_seconds("timeout", timeout)
         self.check_locked()
         if self.work.transacted:
-            yield from self.work.flush(timeout)
+            yield from self.work.flush(timeout=timeout)
             return
         wanted = self.engine.timeout_seconds if timeout is None else timeout
         deadline = time.monotonic() + wanted
