@@ -13,6 +13,7 @@ import re
 from typing import Any, Final
 
 from ledgermq.errors import IllegalStateError
+from ledgermq.errors.shown import shown
 from ledgermq.protocol.limits import REDELIVERY_LIMIT_MAX, REDELIVERY_STEPS_MAX, is_name
 from ledgermq.protocol.settings import DEFAULTS, RedeliveryStep, redelivery_of
 
@@ -46,7 +47,7 @@ def parse_redelivery(text: str, destination: str = "") -> dict[str, Any]:
         entries.append(last)
     steps = _steps(entries, DELAY_MS_MAX)
     if entries and entries[-1] is not last and steps[-1]["retries"] >= retries:
-        raise _wrong(last, f"its retries must be above those of {entries[-1]!r}")
+        raise _wrong(last, f"its retries must be above those of {shown(entries[-1])}")
     return told | {"redelivery_steps": steps}
 
 
@@ -104,10 +105,11 @@ def _target(entry: str, action: str, destination: str) -> str:
     if not is_name(name):
         raise _wrong(
             entry,
-            f"{name!r} is no name of a queue or topic: it has 1 to 128 of A-Z a-z 0-9 . _ / % -",
+            f"{shown(name)} is no name of a queue or topic: it has 1 to 128 of "
+            "A-Z a-z 0-9 . _ / % -",
         )
     return f"{kind if named_kind == 'same' else named_kind}:{name}"
 
 
 def _wrong(entry: str, what: str) -> IllegalStateError:
-    return IllegalStateError(f"redelivery entry {entry!r}: {what}")
+    return IllegalStateError(f"redelivery entry {shown(entry)}: {what}")

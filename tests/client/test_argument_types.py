@@ -171,6 +171,8 @@ def test_what_cannot_be_shown_is_refused_all_the_same(memory):
 
 
 SURROGATE = "queue:\ud800"
+# Python makes no text of a whole number this long.
+BEYOND_SHOWING = 10**5_000
 
 
 @pytest.mark.parametrize(
@@ -190,6 +192,14 @@ SURROGATE = "queue:\ud800"
         lambda c, s: s.producer("queue:q").send("x", properties={"x y" * 10_000: 1}),
         lambda c, s: ledgermq.TextMessage("x").set_int_property("x y" * 10_000, 1),
         lambda c, s: ledgermq.TextMessage("x").get_int_property("x y" * 10_000),
+        lambda c, s: s.producer("queue:q").send({"x" * 10_000: 1}),
+        lambda c, s: s.producer("queue:q").send({"x": BEYOND_SHOWING}),
+        lambda c, s: s.producer("queue:q").send("x", properties={"x": BEYOND_SHOWING}),
+        lambda c, s: ledgermq.TextMessage("x").set_property("x", BEYOND_SHOWING),
+        lambda c, s: ledgermq.MapMessage({"x" * 10_000: 1}),
+        lambda c, s: ledgermq.MapMessage().get_int("x" * 10_000),
+        lambda c, s: ledgermq.StreamBody([BEYOND_SHOWING]),
+        lambda c, s: c.admin.alter_queue("q", redelivery="x" * 10_000),
     ],
 )
 def test_texts_that_cannot_be_written_or_are_too_long_are_refused_in_a_line(memory, call):
@@ -200,6 +210,48 @@ def test_texts_that_cannot_be_written_or_are_too_long_are_refused_in_a_line(memo
             call(memory, session)
         assert len(str(caught.value).encode()) < 1_000
         assert session.producer("queue:q").send("fine").sequence == 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ledgermq.MapMessage([1]),
+        lambda: ledgermq.MapMessage(None),
+        lambda: ledgermq.StreamMessage(5),
+        lambda: ledgermq.StreamBody(None),
+    ],
+)
+def test_a_message_is_not_made_of_what_can_be_no_body_of_its_kind(call):
+    """By name, as a text of something else than str is."""
+    with pytest.raises(ledgermq.UnsupportedValueError, match=r"the body of a .* message is "):
+        call()
+
+
+@pytest.mark.parametrize("size", ["1", 1.5, True])
+def test_a_size_to_read_that_is_no_whole_number_is_refused_by_name(size):
+    """With the place in the message as it was."""
+    message = ledgermq.BytesMessage(b"abc")
+    message.reset()
+    with pytest.raises(ledgermq.ArgumentTypeError, match=r"^size is"):
+        message.read_bytes(size)
+    assert message.read_bytes() == b"abc"
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"redelivery": 5}, {"redelivery_delay_multiplier": True}, {"redelivery": b"1:1"}]
+)
+def test_a_setting_of_redelivery_of_the_wrong_type_is_refused_by_name(memory, wrong):
+    """True is no number."""
+    memory.admin.create_queue("q")
+    with pytest.raises(ledgermq.ArgumentTypeError, match=f"^{next(iter(wrong))}"):
+        memory.admin.alter_queue("q", **wrong)
+
+
+def test_an_action_that_corrects_nothing_is_refused_by_name(memory):
+    """With those that there are."""
+    memory.admin.create_queue("q")
+    with pytest.raises(ledgermq.IllegalStateError, match=r"action is 'DROP', .*REMOVE or RELEASE"):
+        memory.admin.correct("q", sequence=0, action="DROP", actor="a", reason="r")
 
 
 @pytest.mark.parametrize("name", ["client_id", "takeover", "application", "topic_prefix", "kafka"])

@@ -13,6 +13,8 @@ from ledgermq.client.admin.queue_settings import (
 )
 from ledgermq.client.argument_types import typed
 from ledgermq.client.destinations import queue_name, topic_name
+from ledgermq.errors import IllegalStateError
+from ledgermq.errors.shown import shown
 from ledgermq.protocol.administration import BackUpJournal
 from ledgermq.protocol.operations import (
     AlterQueue,
@@ -341,7 +343,10 @@ class Changes(AdminPart):
         Raises:
             QueueNotFoundError: there is no such queue.
             RefusedError: there is no such message, or the action does not fit its state.
+            IllegalStateError: there is no such action.
         """
+        if action not in ("REMOVE", "RELEASE"):
+            raise IllegalStateError(f"action is {shown(action)}, must be REMOVE or RELEASE")
         return self._queue(
             Correct,
             name,

@@ -13,6 +13,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Annotated, Any, Final, TypeAlias, TypedDict, Unpack, get_type_hints
 
+from ledgermq.client.arguments import wrong_type
 from ledgermq.client.destinations import checked_destination
 from ledgermq.errors import ArgumentTypeError, IllegalStateError
 from ledgermq.errors.shown import shown
@@ -307,6 +308,8 @@ def redelivery_given(**redelivery: Unpack[RedeliverySettings]) -> dict[str, Any]
 
 def _redelivery(text: str, own: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that a redelivery string stands for, if none of them is given beside it."""
+    if not isinstance(text, str):
+        raise wrong_type("redelivery", text, "text")
     for name in REDELIVERY_FIELDS:
         for keyword in (name, name.removesuffix(PERCENT)):
             if settings.get(keyword) is not None:
@@ -349,7 +352,8 @@ def _value(name: str, setting: Setting, value: Any, whole: bool) -> Any:
         return _steps(value)
     if kind is Kind.DURATION and isinstance(value, timedelta):
         return value // timedelta(milliseconds=1)
-    if kind is Kind.PERCENT and not whole and isinstance(value, (int, float)):
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if kind is Kind.PERCENT and not whole and is_number:
         try:
             return round(value * 100)
         except (OverflowError, ValueError):

@@ -7,8 +7,9 @@ is its UTF-8 behind a length of two bytes (Java writes U+0000 and what is above 
 from __future__ import annotations
 
 import struct
-from typing import Any, Final, Unpack
+from typing import Any, Final, SupportsIndex, Unpack
 
+from ledgermq.client.arguments import wrong_type
 from ledgermq.client.messages.typed_message import WrittenThenRead
 from ledgermq.client.options import HeaderOptions
 from ledgermq.errors import (
@@ -146,6 +147,8 @@ class BytesMessage(WrittenThenRead):
         left = len(self._data) - self._place
         if size is None:
             return self._take(left)
+        if isinstance(size, bool) or not isinstance(size, SupportsIndex):
+            raise wrong_type("size", size, "a whole number or None")
         if size < 0:
             raise MessageFormatError(f"{size} bytes were to be read, it must be 0 or more")
         return self._take(min(size, left))

@@ -7,7 +7,8 @@ from typing import Any, Final, TypeVar, Unpack
 
 from ledgermq.client.messages.typed_message import TypedMessage
 from ledgermq.client.options import HeaderOptions
-from ledgermq.errors import MessageFormatError, NameTooLongError
+from ledgermq.errors import MessageFormatError, NameTooLongError, UnsupportedValueError
+from ledgermq.errors.shown import shown
 from ledgermq.wire.content.bodies import ReadOnlyDict
 from ledgermq.wire.content.content import NAME_CHARACTERS_MAX
 from ledgermq.wire.content.conversion import Value, read_as, written_as
@@ -30,6 +31,10 @@ class MapMessage(TypedMessage):
         self, entries: Mapping[str, Value] = _NOTHING, **header: Unpack[HeaderOptions]
     ) -> None:
         super().__init__(**header)
+        if not isinstance(entries, Mapping):
+            raise UnsupportedValueError(
+                f"the body of a map message is {type(entries).__name__}, it must be a dict"
+            )
         self._entries: dict[str, Value] = {}
         for name, value in entries.items():
             self.set_object(name, value)
@@ -58,7 +63,7 @@ class MapMessage(TypedMessage):
         return name in self._entries
 
     def _get_entry(self, kind: str, name: str) -> Any:
-        return read_as(kind, self._entries.get(name), f"map entry {name!r}")
+        return read_as(kind, self._entries.get(name), f"map entry {shown(name)}")
 
     def _set_entry(self, kind: str, name: str, value: Any) -> None:
         self._check_writeable()
@@ -67,9 +72,9 @@ class MapMessage(TypedMessage):
                 NameTooLongError if isinstance(name, str) and name else MessageFormatError
             )
             raise kind_of_error(
-                f"map entry {name!r}: a name is text of 1 to {NAME_CHARACTERS_MAX} characters"
+                f"map entry {shown(name)}: a name is text of 1 to {NAME_CHARACTERS_MAX} characters"
             )
-        self._entries[name] = written_as(kind, value, f"map entry {name!r}")
+        self._entries[name] = written_as(kind, value, f"map entry {shown(name)}")
 
     def get_boolean(self, name: str) -> bool:
         """An entry as a truth value."""

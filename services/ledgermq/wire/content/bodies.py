@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, overload
 
-from ledgermq.errors import MessageEOFError, MessageNotWriteableError
+from ledgermq.errors import MessageEOFError, MessageNotWriteableError, UnsupportedValueError
 from ledgermq.wire.content.conversion import Value, read_as, written_as
 
 
@@ -122,6 +122,11 @@ class StreamBody(TypedReading, Sequence[Value]):
     __slots__ = ("_place", "_values")
 
     def __init__(self, values: Iterable[Value] = ()) -> None:
+        if not isinstance(values, Iterable):
+            raise UnsupportedValueError(
+                f"the body of a stream message is {type(values).__name__}, it must be something to "
+                "iterate over"
+            )
         self._values = tuple(
             written_as("object", value, f"stream value {place}")
             for place, value in enumerate(values)

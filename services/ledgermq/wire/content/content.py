@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from ledgermq.errors import MessageFormatError, NameTooLongError, UnsupportedValueError
+from ledgermq.errors.shown import cut, shown
 from ledgermq.protocol.operations import PropertyValue
 from ledgermq.wire.content.bodies import StreamBody
 from ledgermq.wire.content.objects import ObjectBody
@@ -98,7 +99,7 @@ def checked_value(what: str, name: Any, value: Any, *, with_bytes: bool) -> Any:
     """A property or map value if it is of a supported type and within 64 bits."""
     if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARACTERS_MAX:
         raise ContentError(
-            f"{what}: a name is text of 1 to {NAME_CHARACTERS_MAX} characters",
+            f"{cut(what)}: a name is text of 1 to {NAME_CHARACTERS_MAX} characters",
             NameTooLongError if isinstance(name, str) and name else MessageFormatError,
         )
     kind = type(value)
@@ -107,7 +108,7 @@ def checked_value(what: str, name: Any, value: Any, *, with_bytes: bool) -> Any:
     if kind is int:
         if not LONG_MIN <= value <= LONG_MAX:
             raise ContentError(
-                f"{what} is {value}: whole numbers have 64 bits", UnsupportedValueError
+                f"{what} is {shown(value)}: whole numbers have 64 bits", UnsupportedValueError
             )
         return value
     if with_bytes and (value is None or kind is bytes):

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from ledgermq.errors import MessageFormatError, UnsupportedValueError
+from ledgermq.errors.shown import shown
 
 Value: TypeAlias = bool | int | float | str | bytes | None
 
@@ -65,10 +66,10 @@ def _converted(
     try:
         return table[kind](value)
     except _Unfit as unfit:
-        shown = f" {value!r}" if type(value) in (bool, int, float) else ""
+        number = f" {shown(value)}" if type(value) in (bool, int, float) else ""
         told = f": {unfit}" if unfit.args else ""
         held = "null" if value is None else type(value).__name__
-        raise raised(f"{what}: it is {held}{shown}{told}") from None
+        raise raised(f"{what}: it is {held}{number}{told}") from None
 
 
 def _within(value: int, bits: int) -> int:
