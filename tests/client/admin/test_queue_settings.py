@@ -49,6 +49,13 @@ def test_durations_are_milliseconds_or_timedeltas():
         assert told["settings"]["time_to_live_override_ms"] == 90_000
 
 
+def test_a_duration_above_nothing_does_not_become_nothing():
+    """A time to live of 0 would be for ever."""
+    for given, written in ((timedelta(microseconds=400), 1), (timedelta(0), 0)):
+        told = settings_given(time_to_live_override_ms=given)
+        assert told["settings"]["time_to_live_override_ms"] == written
+
+
 def test_settings_that_cannot_be_are_wrong_use():
     """An unknown name, a value of another kind and a destination that is none."""
     with pytest.raises(TypeError, match="expiry_destination"):

@@ -351,7 +351,8 @@ def _value(name: str, setting: Setting, value: Any, whole: bool) -> Any:
     if kind is Kind.STEPS:
         return _steps(value)
     if kind is Kind.DURATION and isinstance(value, timedelta):
-        return value // timedelta(milliseconds=1)
+        # What is above 0 stays so, because 0 means none, or for ever.
+        return value // timedelta(milliseconds=1) or int(bool(value))
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if kind is Kind.PERCENT and not whole and is_number:
         try:
