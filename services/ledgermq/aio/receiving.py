@@ -111,20 +111,16 @@ class Consumer(OfConsumer, Closing):
     receive_many = awaited(Getter[Message].receive_many)
     receive_group = awaited(Getter[Message].receive_group)
 
-    async def __aiter__(self) -> AsyncIterator[Message]:
+    def __aiter__(self) -> AsyncIterator[Message]:
         """Messages for as long as consumer and session are open."""
-        while not self._shared.closed:
-            message = await self.receive()
-            if message is None:
-                return
-            yield message
+        return self._until_idle(None)
 
     def until_idle(self, seconds: float) -> AsyncIterator[Message]:
         """See `ledgermq.Consumer.until_idle`."""
         self._shared.check_idle(seconds)
         return self._until_idle(seconds)
 
-    async def _until_idle(self, seconds: float) -> AsyncIterator[Message]:
+    async def _until_idle(self, seconds: float | None) -> AsyncIterator[Message]:
         while not self._shared.closed:
             message = await self.receive(seconds)
             if message is None:

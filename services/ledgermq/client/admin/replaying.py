@@ -15,7 +15,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from ledgermq.client.admin.copies import Copier, units_of
-from ledgermq.client.session import Session
 from ledgermq.errors import (
     LedgerMQError,
     OutcomeUnknownError,
@@ -27,6 +26,7 @@ from ledgermq.wire.content import replayed
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
+    from ledgermq.client.session import Session
     from ledgermq.wire.content.journaled import JournaledMessage
 
 
@@ -139,11 +139,10 @@ class Replaying:
 @contextlib.contextmanager
 def replaying(connection: Connection, name: str) -> Iterator[Replaying]:
     """Begins a replay, on a connection whose client id nobody else has who runs the same one."""
-    work = connection.open_work(transacted=True)
-    with Session(work) as session:
+    with connection.session(transacted=True) as session:
         yield Replaying(
             session=session,
-            opened_at=work.engine.handle,
+            opened_at=session.handle,
             queue_manager=connection.queue_manager,
             name=name,
         )

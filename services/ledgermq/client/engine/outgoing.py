@@ -20,7 +20,7 @@ from ledgermq.client.sending.receipts import CommitReceipt, EnqueuedRun, SendRec
 from ledgermq.errors import LedgerMQError, TransactionTooLargeError
 from ledgermq.errors.warnings import InconsistentUnitOfWorkWarning, LedgerMQWarning
 from ledgermq.protocol.operations import PutMessage
-from ledgermq.protocol.outcomes import Accepted, Committed, Enqueued, Refused
+from ledgermq.protocol.outcomes import Accepted, Committed, Enqueued, Refused, Reply
 
 PUT_BYTES_MAX: Final = 1024 * 1024
 ASYNCHRONOUS_EAGER_MAX: Final = 2
@@ -61,6 +61,12 @@ class Batch:
     def take_back(self) -> None:
         self.size_bytes -= encoded_bytes(self.messages.pop())
         self.receipts.pop()
+
+    def answered(self, reply: Reply) -> SendReceipt:
+        """Numbers what was put outside a unit of work; the first receipt."""
+        assert isinstance(reply, Enqueued), "a Put outside a unit of work is answered by Enqueued"
+        self.number(reply)
+        return self.receipts[0]
 
     def number(self, enqueued: Enqueued) -> None:
         position, sequence = enqueued.position, enqueued.first_sequence

@@ -211,8 +211,8 @@ class Router:
 
     def _end_gathering(self, gathering: Gathering) -> None:
         self._gathering = None
-        for previous_position, previous_index, outcomes in gathering.waiting:
-            self._take_chunk(previous_position, previous_index, outcomes)
+        for chunk in gathering.waiting:
+            self._take_chunk(*chunk)
 
     def _give_up(self, answer: dict[str, Any]) -> None:
         self.give_up(
@@ -255,5 +255,5 @@ class Router:
             elif jumped:
                 engine.show_life()
         self._missed = False
-        for previous_position, previous_index, outcomes in self.chain.resume(*reached):
-            self._take_chunk(previous_position, previous_index, outcomes)
+        for chunk in self.chain.resume(*reached):
+            self._take_chunk(*chunk)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from ledgermq.protocol.instants import datetime_from
+from ledgermq.protocol.documents.fields import status_of
 from ledgermq.protocol.outcomes import Origin as OriginRecord
 
 
@@ -32,10 +32,4 @@ class Origin:
     @classmethod
     def from_record(cls, record: OriginRecord) -> Origin:
         """From what a delivery says."""
-        return cls(
-            destination=record["destination"],
-            sequence=record["sequence"],
-            reason=record["reason"],
-            backout_count=record["backout_count"],
-            enqueued_at=datetime_from(record["enqueued_at"]),
-        )
+        return status_of(cls, {**record})

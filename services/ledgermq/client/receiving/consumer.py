@@ -195,11 +195,7 @@ class Consumer(OfConsumer, Closing):
     def __iter__(self) -> Iterator[Message]:
         """Messages for as long as consumer and session are open; raises what `receive` raises."""
         self._check_open()
-        while not self._shared.closed:
-            message = self.receive()
-            if message is None:
-                return
-            yield message
+        return self._until_idle(None)
 
     def until_idle(self, seconds: float) -> Iterator[Message]:
         """Messages, until a wait for the next one has lasted so many seconds.
@@ -214,7 +210,7 @@ class Consumer(OfConsumer, Closing):
         self._shared.check_idle(seconds)
         return self._until_idle(seconds)
 
-    def _until_idle(self, seconds: float) -> Iterator[Message]:
+    def _until_idle(self, seconds: float | None) -> Iterator[Message]:
         while not self._shared.closed:
             message = self.receive(seconds)
             if message is None:

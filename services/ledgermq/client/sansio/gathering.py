@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
-from ledgermq.protocol.outcomes import Outcome
+from ledgermq.client.sansio.chain import HeldChunk
 
 PATIENCE_SECONDS: Final = 3.0
 
@@ -24,7 +24,7 @@ class Gathering:
 
     def __init__(self) -> None:
         self.pages: list[dict[str, Any]] = []
-        self.waiting: list[tuple[int, int, list[Outcome]]] = []
+        self.waiting: list[HeldChunk] = []
         self._asked: set[int] = set()
         self._asked_at = 0.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Unpack
 
 from ledgermq.client.argument_types import typed
@@ -73,8 +74,7 @@ class GroupNumbers:
             LedgerMQError: what `Producer.send` raises.
         """
         grouping = self._following(last)._replace(segmentation_allowed=segmentation_allowed)
-        steps = sent(self.destination, lambda: self._put(body, grouping, timeout, options), len)
-        return (yield from steps)[0]
+        return (yield from self._put(body, grouping, timeout, options))[0]
 
     def send_segmented(
         self,
@@ -92,13 +92,14 @@ class GroupNumbers:
             LedgerMQError: what `Producer.send_segmented` raises.
         """
         grouping = self._following(last)._replace(max_segment=max_segment)
-        return sent(self.destination, lambda: self._put(body, grouping, timeout, options), len)
+        return self._put(body, grouping, timeout, options)
 
     def _put(
         self, body: Sendable, grouping: Grouping, timeout: float | None, options: MessageOptions
     ) -> Steps[list[SendReceipt]]:
-        sending = self._putter.sending(options)
-        return self._putter.put(body, self.destination, sending, grouping, timeout)
+        target, sending = self.destination, self._putter.sending(options)
+        put = partial(self._putter.put, body, target, sending, grouping, timeout)
+        return sent(target, put, len)
 
     def _following(self, last: bool) -> Grouping:
         """The next message: in logical order, or by its number where the producer was elsewhere."""

@@ -37,7 +37,6 @@ from ledgermq.protocol.limits import (
     REDELIVERY_LIMIT_MAX,
 )
 from ledgermq.protocol.operations import PutMessage
-from ledgermq.protocol.outcomes import Enqueued, Reply
 
 CLOSED: Final = "the producer is closed; make another one"
 # What a unit of work has is there at once.
@@ -198,8 +197,8 @@ class Putter:
         pending = self.engine.put_locked(
             target, batch.messages, deduplication_id=name, timeout_seconds=timeout
         )
-        pending.result = partial(_numbered, batch)
-        return _numbered(batch, (yield from self.engine.reply(pending, timeout)))
+        pending.result = batch.answered
+        return batch.answered((yield from self.engine.reply(pending, timeout)))
 
     def _land(
         self, target: str, message: PutMessage, timeout: float | None, name: str | None
@@ -433,9 +432,3 @@ def _checked_id(options: SendOptions, target: str) -> str | None:
             destination=target,
         )
     return name
-
-
-def _numbered(batch: Batch, reply: Reply) -> SendReceipt:
-    assert isinstance(reply, Enqueued), "a Put outside a unit of work is answered by Enqueued"
-    batch.number(reply)
-    return batch.receipts[0]

@@ -28,7 +28,7 @@ from ledgermq.errors import LedgerMQError, OutcomeUnknownError
 from ledgermq.errors.warnings import InconsistentUnitOfWorkWarning, LedgerMQWarning, give_warning
 from ledgermq.protocol.limits import CONTENT_BYTES_MAX
 from ledgermq.protocol.operations import Group
-from ledgermq.protocol.outcomes import Enqueued, Refused, Reply
+from ledgermq.protocol.outcomes import Refused, Reply
 
 # So that the worker has a bounded part of a large message at a time.
 PUT_TOGETHER_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -182,13 +182,23 @@ class Putting:
 
     def _ended(self, batch: Batch, reply: Reply) -> SendReceipt:
         """The receipt of the message, once a Put was answered; also for `resolve`."""
-        assert isinstance(reply, Enqueued), "a Put outside a unit of work is answered by Enqueued"
-        batch.number(reply)
+        batch.answered(reply)
         return self.receipts[0]
 
     def finished(self) -> list[SendReceipt]:
         """All receipts, once everything is written and answered; gives the warnings."""
-        self._warn()
+        warning, self._warning = self._warning, None
+        for receipt in self.receipts:
+            if getattr(receipt, "_warning", ""):
+                receipt._warning = ""
+                give_warning(
+                    InconsistentUnitOfWorkWarning(
+                        f"a message was put to {self._target} outside a unit of work, others of "
+                        "its group in one (GRP-43)"
+                    )
+                )
+        if warning is not None:
+            give_warning(warning)
         return self.receipts
 
     def future(self, eventuals: list[Eventual]) -> ReceiptFuture[SendReceipt]:
@@ -213,20 +223,6 @@ class Putting:
 
     def _receipt(self) -> SendReceipt:
         return self.finished()[0]
-
-    def _warn(self) -> None:
-        warning, self._warning = self._warning, None
-        for receipt in self.receipts:
-            if getattr(receipt, "_warning", ""):
-                receipt._warning = ""
-                give_warning(
-                    InconsistentUnitOfWorkWarning(
-                        f"a message was put to {self._target} outside a unit of work, others of "
-                        "its group in one (GRP-43)"
-                    )
-                )
-        if warning is not None:
-            give_warning(warning)
 
 
 def _happen(eventual: Eventual, engine: Engine, pending: Pending) -> None:
