@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from ledgermq.client.admin.link import AdminPart
+from ledgermq.client.admin.part import AdminPart
 from ledgermq.client.admin.queue_settings import (
     QueueSettings,
     RedeliverySettings,

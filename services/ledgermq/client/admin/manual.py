@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Unpack
 
-from ledgermq.client.admin.link import AdminPart
+from ledgermq.client.admin.part import AdminPart
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import wrong_type
 from ledgermq.client.destinations import checked_destination

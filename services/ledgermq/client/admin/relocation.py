@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ledgermq.client.admin.link import AdminPart
+from ledgermq.client.admin.part import AdminPart
 from ledgermq.client.argument_types import typed
 from ledgermq.errors import LedgerMQError
 from ledgermq.protocol.administration import Relocate, RelocatedMessage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeVar
 
-from ledgermq.client.admin.link import AdminPart
+from ledgermq.client.admin.part import AdminPart
 from ledgermq.client.argument_types import typed
 from ledgermq.client.destinations import queue_name, topic_name
 from ledgermq.client.link.questions import Answer
