@@ -232,7 +232,6 @@ class Commits:
             pending = engine.write_locked(
                 Commit,
                 on_settled=partial(self._commit_settled, commitment, unit, handed, marks),
-                settles=handed,
                 deliveries=handed.as_list(),
                 puts=unit.puts,
             )

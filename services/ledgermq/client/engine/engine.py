@@ -23,7 +23,6 @@ from ledgermq.client.reasons import error_of_reason, why_ended
 from ledgermq.client.sansio.fitting import misfit
 from ledgermq.client.sansio.log_clock import UNKNOWN
 from ledgermq.client.sansio.protocol import Pending, SessionProtocol
-from ledgermq.client.sansio.ranges import DeliveryRanges
 from ledgermq.client.sending.making import aged
 from ledgermq.client.settings import ConnectionSettings
 from ledgermq.errors import (
@@ -151,7 +150,6 @@ class Engine:
         *,
         receipt: LogReceipt | None = None,
         on_settled: Callable[[Pending], None] | None = None,
-        settles: DeliveryRanges | None = None,
         target: str | None = None,
         with_next: bool = False,
         more: Mapping[str, Any] | None = None,
@@ -171,7 +169,6 @@ class Engine:
             raise self.lost or IllegalStateError(CLOSED)
         pending = self.protocol.prepare(operation, **fields, **(more or {}))
         pending.on_settled = on_settled
-        pending.deliveries = settles
         pending.destination = target
         # Interrupted (Ctrl-C) it may be on its way; refused it is not, and uses no number.
         self.protocol.register(pending)

@@ -169,12 +169,11 @@ class Settling:
             while parts:
                 pending = self._engine.write_locked(
                     Acknowledge,
-                    on_settled=self._take_back_refused,
-                    settles=parts[0],
+                    on_settled=partial(self._take_back_refused, parts[0]),
                     deliveries=parts[0].as_list(),
                 )
                 pending.promised = True
-                pending.undo = partial(self._take_back_early_locked, pending)
+                pending.undo = partial(self._take_back_early_locked, parts[0], pending)
                 del parts[0]
         except LedgerMQError:
             for part in parts:
@@ -196,17 +195,16 @@ class Settling:
     def _seen(self) -> list[DeliveryRange]:
         return self.handed.as_seen() if self._engine.protocol.has_application else []
 
-    def _take_back_early_locked(self, pending: Pending) -> None:
+    def _take_back_early_locked(self, ranges: DeliveryRanges, pending: Pending) -> None:
         """Others are to be settled before: it is written again with what follows."""
-        if _is_out_of_turn(pending) and pending.deliveries is not None:
-            self.unwritten.add_all(pending.deliveries)
+        if _is_out_of_turn(pending):
+            self.unwritten.add_all(ranges)
 
-    def _take_back_refused(self, pending: Pending) -> None:
+    def _take_back_refused(self, ranges: DeliveryRanges, pending: Pending) -> None:
         """An acknowledgement was refused: administration took one of its messages away."""
-        refused = isinstance(pending.reply, Refused) and not _is_out_of_turn(pending)
-        if refused and pending.deliveries is not None:
+        if isinstance(pending.reply, Refused) and not _is_out_of_turn(pending):
             with self._engine.lock:
-                self.refused.add_all(pending.deliveries)
+                self.refused.add_all(ranges)
         elif isinstance(pending.error, UnexpectedReplyError):
             self._engine.defer(pending.error)
 
@@ -253,10 +251,9 @@ class Settling:
                 pending = self._engine.write_locked(
                     Acknowledge,
                     on_settled=None if waits else self._engine.defer_refusal,
-                    settles=parts[0],
                     deliveries=parts[0].as_list(),
                 )
-                pending.undo = partial(self._hold_again_locked, pending)
+                pending.undo = partial(self._hold_again_locked, parts[0], pending)
                 ranges = parts.pop(0)
         except BaseException:
             for part in parts:
@@ -270,10 +267,10 @@ class Settling:
             yield from self._forget_taken_away()
             raise
 
-    def _hold_again_locked(self, pending: Pending) -> None:
+    def _hold_again_locked(self, ranges: DeliveryRanges, pending: Pending) -> None:
         """A refused acknowledgement can be made again, also by whoever did not wait so long."""
-        ranges, is_unknown = pending.deliveries, _is_refused(pending, Reason.DELIVERY_UNKNOWN)
-        if ranges is not None and (is_unknown or _is_out_of_turn(pending)):
+        is_unknown = _is_refused(pending, Reason.DELIVERY_UNKNOWN)
+        if is_unknown or _is_out_of_turn(pending):
             self.handed.add_all(ranges)
             if is_unknown:
                 self._doubted.add_all(ranges)

@@ -51,16 +51,14 @@ class Unseen:
     def _give_back_locked(self, number: int, unseen: DeliveryRanges) -> None:
         self._engine.write_locked(
             GiveBack,
-            on_settled=partial(self._gave_back, number),
-            settles=unseen,
+            on_settled=partial(self._gave_back, number, unseen),
             consumer=number,
             unseen=unseen.as_list(),
         )
 
-    def _gave_back(self, number: int, pending: Pending) -> None:
+    def _gave_back(self, number: int, unseen: DeliveryRanges, pending: Pending) -> None:
         """If administration took one of them away, the others still go back."""
-        unseen = pending.deliveries
-        if not isinstance(pending.reply, Refused) or unseen is None or len(unseen) < 2:
+        if not isinstance(pending.reply, Refused) or len(unseen) < 2:
             return
         with self._engine.lock:
             if number in self._engine.protocol.consumers and not self._engine.ended:

@@ -37,7 +37,6 @@ class Pending:
         reply: What answered it; None until then.
         error: Why there is no reply and will be none; None otherwise.
         on_settled: Called once by the shell, outside its locks, when reply or error is there.
-        deliveries: What it settles, put back if it is refused.
         puts: How many messages a Put brings, or a Commit names; 0 for others.
         may_vanish: Whether a Put has a deduplication id, and may have been put before.
         settles: How many deliveries a Commit names; 0 for others.
@@ -49,7 +48,6 @@ class Pending:
 
     __slots__ = (
         "applied",
-        "deliveries",
         "destination",
         "error",
         "gap_refusals",
@@ -78,7 +76,6 @@ class Pending:
         self.reply: Reply | None = None
         self.error: LedgerMQError | None = None
         self.on_settled: Callable[[Pending], None] | None = None
-        self.deliveries: DeliveryRanges | None = None
         self.destination: str | None = None
         self.result: Callable[[Reply], Any] | None = None
         self.undo: Callable[[], None] | None = None
