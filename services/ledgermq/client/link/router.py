@@ -26,6 +26,7 @@ LOGGER = logging.getLogger("ledgermq.client")
 CHUNK: Final = "ledgermq.outcome.Chunk"
 ANSWER: Final = "ledgermq.question.Answer"
 RESYNC_WAIT_MS: Final = 3000
+OPENING_PATIENCE_SECONDS: Final = 1.0
 
 
 class Opening:
@@ -92,8 +93,10 @@ class Router:
             if engine.ended:
                 self.sessions.pop(engine.handle, None)
 
-    def opening_waits(self, now: float, patience_seconds: float = 1.0) -> bool:
-        return any(now - one.asked_at > patience_seconds for one in list(self.openings.values()))
+    def opening_waits(self, now: float) -> bool:
+        """Whether a session is being opened for so long that its answer may have been missed."""
+        openings = list(self.openings.values())
+        return any(now - one.asked_at > OPENING_PATIENCE_SECONDS for one in openings)
 
     # -- by the reader -----------------------------------------------------------------------------
 

@@ -160,9 +160,6 @@ class GroupSender(OfGroup):
     `group_sequence` back to what the last commit left. Left before the last message was sent, the
     block gives an IncompleteGroupWarning, unless an exception ends it; the group can be gone on
     with by `producer.group(group_id, after=group_sequence)`.
-
-    Attributes:
-        group_id: 24 bytes.
     """
 
     def __init__(
