@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -77,7 +76,6 @@ class Questions:
         self._queue_manager = settings.queue_manager
         self.timeout_seconds = settings.timeout_seconds
         self._log = log
-        self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._open: dict[int, Future[dict[str, Any]]] = {}
         self._broken: str | None = None
@@ -160,8 +158,7 @@ class Questions:
         deadline = time.monotonic() + timeout_seconds
         wait_ms = int(timeout_seconds * 1000) if not_before >= 0 else 0
         value = self._encoded(number, kind, not_before, wait_ms, more)
-        with self._lock:
-            self._open[number] = question
+        self._open[number] = question
         try:
             while True:
                 left = deadline - time.monotonic()
@@ -179,8 +176,7 @@ class Questions:
                     found = question.result(min(left, ASK_AGAIN_SECONDS))
                     break
         finally:
-            with self._lock:
-                del self._open[number]
+            del self._open[number]
         return self._read(found, _destination(kind, more.get("queue")))
 
     def _read(self, found: dict[str, Any], destination: str | None) -> Answer:
@@ -211,8 +207,7 @@ class Questions:
 
     def take(self, answer: dict[str, Any]) -> None:
         """Takes an answer from the lane; one that nobody waits for is a repeat."""
-        with self._lock:
-            question = self._open.get(answer["question"])
+        question = self._open.get(answer["question"])
         if question is not None and not question.done():
             question.set_result(answer)
 
