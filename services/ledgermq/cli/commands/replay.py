@@ -69,6 +69,12 @@ class Counted:
     def remaining(self) -> int:
         return self.messages - self.replayed - self.left_out
 
+    @property
+    def before(self) -> str:
+        """What is said of those that were replayed already."""
+        were = "was" if self.replayed == 1 else "were"
+        return f", {self.replayed:,} {were} before" if self.replayed else ""
+
 
 @click.command(cls=OnceCommand)
 @replay_options
@@ -100,9 +106,8 @@ def replay(target: Target, output: Output, dry_run: bool, yes: bool, **options: 
         done = 0
         if counted.remaining:
             if not yes:
-                again = f", {counted.replayed:,} were before" if counted.replayed else ""
                 what = count_of(counted.remaining, "message")
-                confirm(f"this would put {what} to {chosen.where} again{again}")
+                confirm(f"this would put {what} to {chosen.where} again{counted.before}")
             done = _put(begun, chosen, stretch, counted.remaining, job["progress"])
     _tell(target, output, chosen, counted, done=done)
 
@@ -235,21 +240,24 @@ def _tell(
     lacking: str = "",
 ) -> None:
     stretch = f"{target.named(chosen.first)} to {target.named(chosen.last)}"
-    before = f", {counted.replayed:,} were before" if counted.replayed else ""
-    text = f"{count_of(done, 'message')} of {stretch} replayed to {chosen.where}{before}"
+    where = f"{chosen.where}{counted.before}"
+    text = f"{count_of(done, 'message')} of {stretch} replayed to {where}"
     if not counted.messages:
         text = f"no message of {stretch} is meant"
     elif counted.replayed == counted.messages:
-        text = f"all {count_of(counted.messages, 'message')} of {stretch} were replayed already"
+        every = "the one message" if counted.messages == 1 else f"all {counted.messages:,} messages"
+        were = "was" if counted.messages == 1 else "were"
+        text = f"{every} of {stretch} {were} replayed already"
     elif dry_run:
         what = count_of(counted.remaining, "message")
-        text = f"{what} of {stretch} would be replayed to {chosen.where}{before}"
+        text = f"{what} of {stretch} would be replayed to {where}"
     if lacking:
         output.remark(lacking)
     for one in counted.unreadable:
         output.remark(f"left out: the message put at {target.queue_manager}{one}")
     if counted.left_out:
-        text += f", {counted.left_out:,} left out because they cannot be read"
+        they = "it" if counted.left_out == 1 else "they"
+        text += f", {counted.left_out:,} left out because {they} cannot be read"
     document = {
         "queue_manager": target.queue_manager,
         "name": chosen.name,
