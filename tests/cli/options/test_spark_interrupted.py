@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -68,3 +69,28 @@ def test_ctrl_c_while_spark_starts_leaves_no_java_behind(tmp_path):
     while _java_of(process):
         assert time.monotonic() < deadline, "Java runs on"
         time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_java_is_asked_for_its_version_does_not_advise_to_install_java(tmp_path):
+    """A terminal tells all of them, so that the Java that was asked says nothing any more."""
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+    java.chmod(0o755)
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMMAND],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path / "none")},
+        start_new_session=True,
+    )
+    asked = ["pgrep", "--session", str(process.pid), "sleep"]
+    deadline = time.monotonic() + 60
+    while subprocess.run(asked, capture_output=True, check=False).returncode:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=60) == ("interrupted\n", "")
