@@ -380,16 +380,16 @@ class Connection(ClosingInAnyCase):
         if any(is_interrupted(engine.lock) for engine in self._router.engines()):
             close_aside(partial(self.close, timeout=timeout))
             return
-        self._closed = True
         wanted = self._settings.timeout_seconds if timeout is None else timeout
         deadline = time.monotonic() + wanted
         try:
+            self._closed = True
             problems = self._end_sessions(deadline)
+            self._stop(max(0.05, deadline - time.monotonic()))
         except BaseException:
             # Ctrl-C: heartbeats would keep its sessions alive, and nobody can close it again.
             self._stop(0.0)
             raise
-        self._stop(max(0.05, deadline - time.monotonic()))
         if problems:
             raise problems[0]
 

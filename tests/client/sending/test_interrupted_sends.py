@@ -1,34 +1,11 @@
 """Ctrl-C at any moment of a send that is not waited for: it is sent once, or not at all."""
 
 import itertools
-import sys
 
 import pytest
 
 from ledgermq.testing import MemoryBroker
-
-
-def interrupted_at(moment, call):
-    """Whether Ctrl-C came in a call at that moment: where a function begins or one of C returned.
-
-    There Python looks for signals.
-    """
-    moments = itertools.count(1)
-
-    def look(frame, event, _):
-        inside = "/ledgermq/client/" in frame.f_code.co_filename
-        if inside and event in ("call", "c_return") and next(moments) == moment:
-            sys.setprofile(None)
-            raise KeyboardInterrupt
-
-    sys.setprofile(look)
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.setprofile(None)
-    return False
+from support.interrupting import interrupted_at
 
 
 def test_an_interrupted_send_async_is_sent_once_at_most():

@@ -7,6 +7,7 @@ waits is made of steps, which each takes in its own way.
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -97,6 +98,8 @@ class Work:
         self.sends = AsynchronousSends(engine)
         self.commits = Commits(engine, self.settling)
         self.forgotten: deque[Callable[[], None]] = deque()
+        # The thread that began to close it last.
+        self._closer: int | None = None
         engine.each_round = self._write_what_waits
         engine.report_handed_over = self.settling.report_handed_over
         engine.heard = self.lease.renew
@@ -274,8 +277,14 @@ class Work:
         if is_interrupted(self.engine.lock):
             close_aside(partial(self.end, timeout))
             return
-        if self.begin_close():
-            self.finish_close(timeout)
+        try:
+            if self.begin_close():
+                self.finish_close(timeout)
+        except BaseException:
+            # Ctrl-C came between the two, or in the end of the second.
+            if self._closer == threading.get_ident():
+                self.leave()
+            raise
 
     def finish_close(self, timeout: float | None) -> None:
         """Waits for the listener that is running and ends the session; by who began to close."""
@@ -311,6 +320,7 @@ class Work:
         with self.engine.lock:
             if self.engine.closing:
                 return False
+            self._closer = threading.get_ident()
             self.engine.closing = True
             self.engine.notify_locked()
         return True
