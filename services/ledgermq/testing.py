@@ -289,6 +289,7 @@ class _Log:
         self.failed = False
         self.refused = None
         self.away = ""
+        self.is_held_up = False
         # Nobody takes its client for dead.
         self.heard_at = math.inf
 

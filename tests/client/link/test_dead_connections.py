@@ -82,3 +82,18 @@ def test_errors_of_calls_name_a_broker_that_is_away(far_broker, far_place):
             with pytest.raises(ledgermq.WorkerUnavailableError, match=away):
                 connection.admin.list_queues()
         assert caught.value.resolve(20).sequence == 1
+
+
+def test_an_operation_waits_once_for_a_broker_that_is_away(far_broker, far_place):
+    """It was handed over again and again, behind itself, and each copy was kept in memory."""
+    far_place.worker()
+    far_place.bootstrap = far_broker.far
+    with far_place.connect(timeout=30) as connection, connection.session() as session:
+        producer = session.producer("queue:a")
+        producer.send("before")
+        with far_broker.network.shut():
+            sent = producer.send_async("behind")
+            time.sleep(10)
+            (pending,) = session._work.engine.protocol.pending.values()
+            assert pending.sends == 1
+        assert sent.result(timeout=20).sequence == 1

@@ -127,6 +127,21 @@ def test_what_the_broker_did_not_take_is_written_again_at_once(desk, keeper):
     assert len(desk.log.operations) == 4
 
 
+def test_what_waits_for_a_broker_is_not_written_again_behind_itself(desk, keeper):
+    """A broker that was away for minutes had eight copies of it; once it is back, one is due."""
+    core = desk.session(5)
+    one = pending(desk, core, 100.0)
+    desk.log.is_held_up = True
+    desk.log.failed = True
+    for now in (103.0, 109.0, 220.0):
+        keeper._round(now)
+    assert one.sends == 1
+    desk.log.is_held_up = False
+    one.sent_at = 220.0
+    keeper._round(220.5)
+    assert one.sends == 2, "what failed meanwhile is written again at once"
+
+
 def test_a_session_that_is_opened_for_long_is_asked_about(desk, keeper):
     """Its Opened may have been lost; RESYNC tells it too."""
     desk.router.openings[key_of(1)] = opening = Opening(desk.core)

@@ -47,6 +47,7 @@ class NotingLog:
         asks: The questions, in order.
         beats: How many heartbeats.
         now: What its clock shows, in seconds.
+        is_held_up: Whether records wait for a broker.
         heard_at: When, by that, the last heartbeat was written that is on the log.
         served: How often reports were served.
         on_write: Called after each operation, in the thread of the writer.
@@ -58,6 +59,7 @@ class NotingLog:
         self.failed = False
         self.refused = None
         self.away = ""
+        self.is_held_up = False
         self.operations: list[Any] = []
         self.headers: list[dict[str, bytes]] = []
         self.asks: list[dict[str, Any]] = []

@@ -79,6 +79,8 @@ class Heartbeats:
 
     def _round(self, now: float) -> None:
         self._transport.serve()
+        # By what was written before this round.
+        is_held_up = self._transport.is_held_up
         if self._router.broken is not None:
             return  # without heartbeats the queue manager ends what is left of the sessions
         if now >= self._beat_at:
@@ -93,7 +95,6 @@ class Heartbeats:
         if any(more):
             self.soon()
         self.report_handed_over()
-        failed, self._transport.failed = self._transport.failed, False
         longest = max((engine.oldest_wait_seconds(now) for engine in engines), default=0.0)
         late = longest > RESYNC_AFTER_SECONDS or self._router.opening_waits(now)
         if not late and not self._router.catching_up:
@@ -103,5 +104,8 @@ class Heartbeats:
             # A worker that starts must not find a flood of questions.
             self._resync_pause = min(2 * self._resync_pause, RESYNC_PAUSE_MAX_SECONDS)
             self._router.ask_resync()
-        for engine in engines:
-            engine.repeat_overdue(now, 0.0 if failed else REPEAT_AFTER_SECONDS)
+        # What waits here is written once a broker is back: copies of it would only take memory.
+        if not is_held_up:
+            failed, self._transport.failed = self._transport.failed, False
+            for engine in engines:
+                engine.repeat_overdue(now, 0.0 if failed else REPEAT_AFTER_SECONDS)

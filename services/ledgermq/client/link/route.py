@@ -59,6 +59,10 @@ class LogOut(Protocol):
     def away(self) -> str:
         """What is wrong with the way to the broker; empty: nothing that is known."""
 
+    @property
+    def is_held_up(self) -> bool:
+        """Whether records wait here for a broker; what is written now goes behind them."""
+
     def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None: ...
 
     def ask(self, value: bytes) -> None: ...

@@ -40,6 +40,8 @@ CLOCK: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
 QUEUE_FULL_WAIT_SECONDS: Final = 0.05
 # For how long a full queue may hold up whoever writes: no broker has taken anything by then.
 QUEUE_FULL_SECONDS: Final = 5.0
+# Longer than a broker that is there takes for an operation.
+HELD_UP_SECONDS: Final = 1.0
 # librdkafka counts milliseconds in 32 bits.
 KAFKA_SECONDS_MAX: Final = 1_000_000.0
 # A slow link needs as long for a large record.
@@ -96,6 +98,8 @@ class Transport:
         self._closed = False
         self.failed = False
         self.heard_at = -math.inf
+        # On the monotonic clock, when it was reported last that an operation is on the log.
+        self._landed_at = -math.inf
         self._producer = Producer(
             kafka_common(settings, self._news)
             | {
@@ -128,6 +132,7 @@ class Transport:
             self.failed = True
             self._news.note_refusal(error, self._operations, "Write")
         else:
+            self._landed_at = time.monotonic()
             self._news.well()
 
     def _note(self, error: KafkaError | None, _: Any) -> None:
@@ -151,6 +156,11 @@ class Transport:
     def away(self) -> str:
         """What is wrong with the way to the broker; empty: nothing that is known."""
         return self._news.away
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether records wait here for a broker; what is written now goes behind them."""
+        return len(self._producer) > 0 and time.monotonic() - self._landed_at > HELD_UP_SECONDS
 
     def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None:
         """Hands an operation to the producer; waits while its queue is full.
