@@ -78,7 +78,8 @@ class Session(OfSession, ClosingInAnyCase):
                 (SES-37, SES-53).
             subscription: Topics, with durable or shared: its name. The same one, topic, selector
                 and no_local join what stands; other ones make it anew if nobody uses it, and what
-                it held is gone (SES-50, SES-51, SES-57, SES-58).
+                it held is gone (SES-50, SES-51, SES-57, SES-58). Selectors are the same if their
+                texts are, blanks among them.
             durable: It keeps what is published while nobody is here, until `unsubscribe`.
                 Unshared it needs the connection's client id (SES-45, SES-47).
             shared: Its consumers share the messages, each goes to one of them (SES-42, SES-56).

@@ -88,7 +88,9 @@ class Consumer(OfConsumer, Closing):
         """The next message; None after `timeout` seconds without one, or when closed meanwhile.
 
         With None it waits for as long as it takes. With 0 it does not wait for what is yet
-        to be put: it asks the queue manager for what is there, unless that was asked before.
+        to be put: it asks the queue manager for what is there, unless that was asked before. While
+        nobody answers, that takes up to the connection's time-out, and so it does with messages
+        that are here already, once it is no longer sure that they are still its own.
 
         With prefetch 0 a call can have options of its own in place of the consumer's; see
         `Session.consumer`. `under_cursor` gets the message that a browser has shown last, unless
