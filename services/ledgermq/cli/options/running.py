@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from ledgermq.errors import LedgerMQError
+from ledgermq.errors import BrokerUnavailableError, LedgerMQError
 from ledgermq.file_lock import lock_within
 
 DATA_DIRECTORY_DEFAULT: Final = Path("ledgermq-data")
@@ -57,16 +57,40 @@ def announce(directory: Path) -> Iterator[Any]:
 
 
 def running(directory: Path) -> dict[str, Any] | None:
-    """What runs on a directory: pid, bootstrap and so on; None if nothing does."""
+    """What runs on a directory: pid, bootstrap and so on; None if nothing does, or not yet.
+
+    Raises:
+        BrokerUnavailableError: The file that says so cannot be read.
+    """
+    path = directory / FILE_NAME
     try:
-        with (directory / FILE_NAME).open(encoding="utf-8") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return _read(handle)
-    except OSError:
-        pass
-    return None
+        with path.open(encoding="utf-8") as handle:
+            if not _is_held(handle):
+                return None
+            found = _read(handle)
+            # While it starts there is nothing in it.
+            is_written = os.fstat(handle.fileno()).st_size > 0
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise BrokerUnavailableError(
+            f"whether `ledgermq up` runs on {directory} is not known: {path} cannot be read: "
+            f"{error.strerror}; call the command as a user who may read it, or give --bootstrap"
+        ) from error
+    if found is None and is_written:
+        raise BrokerUnavailableError(
+            f"`ledgermq up` runs on {directory}, but where cannot be read: {path} is not as it was "
+            "written; stop it and start it again, or give --bootstrap"
+        )
+    return found
+
+
+def _is_held(handle: Any) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
 
 
 def running_bootstrap(directory: Path) -> str | None:
@@ -78,6 +102,7 @@ def _read(handle: Any) -> dict[str, Any] | None:
     handle.seek(0)
     try:
         found = json.loads(handle.read())
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and "bootstrap" in found else None
+    whole = isinstance(found, dict) and isinstance(found.get("bootstrap"), str) and "pid" in found
+    return found if whole else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import socket
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ BOOTSTRAP_DEFAULT: Final = "localhost:9092"
 QUEUE_MANAGER_DEFAULT: Final = "QM1"
 TIMEOUT_SECONDS_DEFAULT: Final = 30.0
 PROBE_SECONDS_MAX: Final = 5.0
+# Longer than a worker that runs takes to answer, and not too long to be left without a word.
+QUIET_SECONDS: Final = 3.0
 # More than the session time-out that workers have of themselves.
 KILLED_SECONDS: Final = 10.0
 
@@ -40,7 +43,8 @@ KILLED_SECONDS: Final = 10.0
 class Target:
     """A log and a queue manager; `broker` is the address, or why it is not known.
 
-    `started_broker`: the command has started the broker for itself.
+    `started_broker`: the command has started the broker for itself; `remark` tells people what a
+    command waits for.
     """
 
     broker: str | BrokerUnavailableError
@@ -49,6 +53,7 @@ class Target:
     timeout_seconds: float
     data_directory: Path = DATA_DIRECTORY_DEFAULT
     started_broker: bool = False
+    remark: Callable[[str], None] = lambda _: None
 
     @property
     def bootstrap(self) -> str:
@@ -176,15 +181,32 @@ class Target:
         import ledgermq
 
         self.check_broker()
-        with ledgermq.connect(
-            self.address,
-            application="ledgermq-cli",
-            client_id=client_id or None,
-            timeout=self.timeout_seconds,
-            topic_prefix=self.topic_prefix,
-            **settings,
-        ) as connection:
+        with self._told_of_a_wait():
+            connection = ledgermq.connect(
+                self.address,
+                application="ledgermq-cli",
+                client_id=client_id or None,
+                timeout=self.timeout_seconds,
+                topic_prefix=self.topic_prefix,
+                **settings,
+            )
+        with connection:
             yield connection
+
+    @contextlib.contextmanager
+    def _told_of_a_wait(self) -> Iterator[None]:
+        """Says what is waited for, where the answer does not come soon."""
+        text = (
+            f"no worker of {self.queue_manager} has answered yet: waiting for one, up to "
+            f"{self.timeout_seconds:.3g} s (--timeout)"
+        )
+        waiting = threading.Timer(QUIET_SECONDS, self.remark, [text])
+        waiting.daemon = True
+        waiting.start()
+        try:
+            yield
+        finally:
+            waiting.cancel()
 
     def named(self, position: int) -> str:
         return f"{self.queue_manager}@{position}"
@@ -269,7 +291,7 @@ def _running_on(directory: Path) -> str | None:
 
     Raises:
         BrokerUnavailableError: None does, and the directory was named: what listens at the default
-            address is another installation.
+            address is another installation. Or whether one does cannot be read.
     """
     found = running_bootstrap(directory)
     source = click.get_current_context().get_parameter_source("data_directory")
@@ -332,13 +354,15 @@ def target_options(
                 broker = bootstrap or own or _running_on(data_directory) or BOOTSTRAP_DEFAULT
             except BrokerUnavailableError as error:
                 broker = error
+            output = Output(as_json=as_json)
             target = Target(
                 broker=broker,
                 data_directory=data_directory,
                 started_broker=own is not None,
+                remark=output.remark,
                 **named,
             )
-            return command(target=target, output=Output(as_json=as_json), **given)
+            return command(target=target, output=output, **given)
 
     return _target_options(with_target)
 
