@@ -12,6 +12,10 @@ from pyspark import SparkContext
 from ledgermq.cli.options.spark import SparkFailedError, quiet_spark, scratch_directory
 from ledgermq.wire.topics.reading import LogDamagedError
 from ledgermq_spark.log import session
+from ledgermq_spark.log.positions import PartitionRange, PositionOutOfRangeError
+from ledgermq_spark.log.read_log import read_raw
+from support.brokers import topic_surgery as surgery
+from support.brokers.worker_process import new_place
 
 
 class JavaError:
@@ -77,6 +81,28 @@ def test_a_damaged_record_is_told_with_what_to_do(monkeypatch):
             "Record batch for partition ledgermq.operations-0 at offset 154 is invalid, cause: "
             "Record is corrupt (stored crc = 288708285, computed crc = 3800547836)"
         )
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_log_that_is_trimmed_while_it_is_read_is_told_as_that(broker, tmp_path):
+    """It was out of range for Kafka, and Spark had failed."""
+    place = new_place(broker.bootstrap, tmp_path)
+    log = PartitionRange(
+        topic=place.topics.operations, partition=place.claim.partition, start=0, end=5
+    )
+    for _ in range(log.end):
+        surgery.write(place, log.topic, "QM1", b"x")
+    said = f"{log.topic}-0 was cut while this read it, .*: position 0 was there, and is gone. Call"
+
+    def read_too_late():
+        with quiet_spark(1) as engine:
+            surgery.delete_records(place, log.topic, log.partition, 3)
+            read_raw(engine.session, broker.bootstrap, [log]).count()
+
+    with pytest.raises(PositionOutOfRangeError, match=said):
+        read_too_late()
 
 
 class Java:

@@ -37,6 +37,8 @@ TAIL_LINES = 15
 FRAME = "\tat "
 # What Kafka's client in Java says of a record whose checksum does not agree.
 DAMAGED = re.compile(r"Record batch for partition (\S+) at offset (\d+) is invalid")
+# What it says of a position that was there when the job began.
+GONE = re.compile(r"FetchPosition\{offset=(\d+),.* is out of range for partition (\S+)")
 # What Java and Spark say where memory is out; Spark's own code for that, if Java ends by it.
 MEMORY_FULL = re.compile(
     r"Java heap space|GC overhead limit|OutOfMemoryError|Unable to acquire \d+ bytes of memory"
@@ -71,13 +73,14 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
     Raises:
         JavaMissingError: There is no Java.
         JavaTooOldError: There is one, but it is too old.
+        LogDamagedError: A record that was read is damaged.
+        PositionOutOfRangeError: What was read was cut off the log meanwhile.
         SparkFailedError: Spark did not start, and the text ends with its log's tail; or a job
             failed.
     """
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
-    from ledgermq.wire.topics.reading import LogDamagedError
     from ledgermq_spark.log.session import BRIEF_OPERATIONS_MAX, spark_session
 
     for name in TALKATIVE:
@@ -113,10 +116,9 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
             if reason is None and not of_spark:
                 raise
             reason = reason or _reason(error)
-            damaged = DAMAGED.search(reason)
-            if damaged is not None:
-                where, position = damaged[1], damaged[2]
-                raise LogDamagedError(where, f"the one at position {position}") from error
+            of_log = _of_the_log(reason)
+            if of_log is not None:
+                raise of_log from error
             text = f"Spark failed: {reason}. {_kept(log)}"
             if session is None:
                 lines = log.read_text(errors="replace").splitlines()
@@ -324,6 +326,22 @@ def _reason(error: Exception) -> str:
         return lines[0].rstrip(".")
     said = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)]
     return (said or lines)[-1].rstrip(".")
+
+
+def _of_the_log(reason: str) -> LedgerMQError | None:
+    """What is wrong with the log, where that is what Spark failed of."""
+    from ledgermq.wire.topics.reading import LogDamagedError
+    from ledgermq_spark.log.positions import PositionOutOfRangeError
+
+    if damaged := DAMAGED.search(reason):
+        return LogDamagedError(damaged[1], f"the one at position {damaged[2]}")
+    if gone := GONE.search(reason):
+        return PositionOutOfRangeError(
+            f"{gone[2]} was cut while this read it, by `ledgermq log trim` or because its time is "
+            f"over: position {gone[1]} was there, and is gone. Call the command again: it begins "
+            "with what is left now"
+        )
+    return None
 
 
 def _of_java(error: Exception) -> Any:
