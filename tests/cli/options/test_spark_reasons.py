@@ -11,6 +11,7 @@ from pyspark import SparkContext
 
 from ledgermq.cli.options.spark import SparkFailedError, quiet_spark, scratch_directory
 from ledgermq.wire.topics.reading import LogDamagedError
+from ledgermq_spark.archive.stretch import ArchiveBrokenError
 from ledgermq_spark.log import session
 from ledgermq_spark.log.positions import PartitionRange, PositionOutOfRangeError
 from ledgermq_spark.log.read_log import read_raw
@@ -81,6 +82,25 @@ def test_a_damaged_record_is_told_with_what_to_do(monkeypatch):
             "Record batch for partition ledgermq.operations-0 at offset 154 is invalid, cause: "
             "Record is corrupt (stored crc = 288708285, computed crc = 3800547836)"
         )
+
+
+TRACEBACK = """[UDF_ERROR.PAYLOAD] An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "stretch.py", line 1, in records
+{}
+"""
+
+
+def test_an_error_of_ours_in_a_task_is_told_as_itself(monkeypatch):
+    """Spark did what it was to do."""
+    monkeypatch.setattr(session, "spark_session", lambda **_: Session())
+    failure = type("PythonException", (Exception,), {"__module__": "pyspark.errors"})
+    said = "ledgermq_spark.archive.stretch.ArchiveBrokenError: a/b has records without a time"
+    text = r"^a/b has records without a time$"
+    with pytest.raises(ArchiveBrokenError, match=text), quiet_spark(1):
+        raise failure(TRACEBACK.format(said))
+    with pytest.raises(SparkFailedError, match="Spark failed: ValueError: no"), quiet_spark(1):
+        raise failure(TRACEBACK.format("ValueError: no"))
 
 
 @pytest.mark.kafka

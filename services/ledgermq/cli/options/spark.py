@@ -16,6 +16,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,8 @@ FRAME = "\tat "
 DAMAGED = re.compile(r"Record batch for partition (\S+) at offset (\d+) is invalid")
 # What it says of a position that was there when the job began.
 GONE = re.compile(r"FetchPosition\{offset=(\d+),.* is out of range for partition (\S+)")
+# The last line of a Python worker that ended with an error of ours.
+OURS = re.compile(r"(ledgermq(?:_spark)?(?:\.\w+)+)\.(\w+): (.+)")
 # What Java and Spark say where memory is out; Spark's own code for that, if Java ends by it.
 MEMORY_FULL = re.compile(
     r"Java heap space|GC overhead limit|OutOfMemoryError|Unable to acquire \d+ bytes of memory"
@@ -116,9 +119,9 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
             if reason is None and not of_spark:
                 raise
             reason = reason or _reason(error)
-            of_log = _of_the_log(reason)
-            if of_log is not None:
-                raise of_log from error
+            ours = _of_the_log(reason) or _of_a_task(reason)
+            if ours is not None:
+                raise ours from error
             text = f"Spark failed: {reason}. {_kept(log)}"
             if session is None:
                 lines = log.read_text(errors="replace").splitlines()
@@ -342,6 +345,18 @@ def _of_the_log(reason: str) -> LedgerMQError | None:
             "with what is left now"
         )
     return None
+
+
+def _of_a_task(reason: str) -> LedgerMQError | None:
+    """The error of ours that a task ended with, if it did with one."""
+    told = OURS.fullmatch(reason)
+    kind = told and getattr(import_module(told[1]), told[2], None)
+    if told is None or not (isinstance(kind, type) and issubclass(kind, LedgerMQError)):
+        return None
+    # Its text is made already; the class may make it of other arguments.
+    error = kind.__new__(kind)
+    LedgerMQError.__init__(error, told[3])
+    return error
 
 
 def _of_java(error: Exception) -> Any:
