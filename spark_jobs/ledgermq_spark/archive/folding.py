@@ -15,7 +15,7 @@ from ledgermq_spark.archive.stretch import FOLD, REMEDY, ArchiveBrokenError, Str
 from ledgermq_spark.log.rows import spark_schema
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
-from ledgermq_spark.log.store import Make, write_made
+from ledgermq_spark.log.store import Make, as_it_is, write_made
 from ledgermq_spark.rebuild.fold import FOLD_COLUMNS, Fold, FoldPlan
 from ledgermq_spark.rebuild.rebuild import Progress
 from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
@@ -77,12 +77,12 @@ def rebuild_archived(
     stretch.check()
     read = spark.read.schema(spark_schema(FOLD_COLUMNS))
     if position == stretch.last:
-        rows = read.parquet(stretch.part(FOLD))
+        rows = read.parquet(as_it_is(stretch.part(FOLD)))
         return _as_kept(stretch, rows, started)
     place = (directory or directory_until_exit()) / FOLD
     task = spark.createDataFrame([(position,)], "position long").coalesce(1)
     write_made(task, _folding(stretch, before), FOLD_COLUMNS, place)
-    rows = read.parquet(str(place))
+    rows = read.parquet(as_it_is(place))
     rebuilt = rebuilt_from(queue_manager, stretch.first, position, rows, started)
     if rebuilt.stopped is not None:
         raise ArchiveBrokenError(f"in {stretch.path} {why_not_on(rebuilt.stopped)}; {REMEDY}")

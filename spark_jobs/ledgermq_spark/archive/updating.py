@@ -25,6 +25,7 @@ from ledgermq_spark.log.durable_files import settled_digests, write_durably
 from ledgermq_spark.log.positions import PositionOutOfRangeError, resolve_at
 from ledgermq_spark.log.read_log import read_raw, write_operations
 from ledgermq_spark.log.rows import OPERATION_COLUMNS
+from ledgermq_spark.log.store import as_it_is
 from ledgermq_spark.rebuild.rebuild import Progress, fold_log
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
@@ -128,7 +129,7 @@ def _is_same_record(work: Work, before: Stretch) -> bool:
     place = replace(work.log, start=before.last, end=before.last + 1)
     columns = ("append_time_ms", "timestamp_type", "key", "value")
     here = read_raw(work.spark, work.bootstrap, [place]).select(*columns).collect()
-    rows = work.spark.read.parquet(before.part(RECORDS)).where(f"offset = {before.last}")
+    rows = work.spark.read.parquet(as_it_is(before.part(RECORDS))).where(f"offset = {before.last}")
     return bool(here == rows.select(*columns).collect())
 
 
@@ -183,7 +184,7 @@ def _copy_records(work: Work, place: Path, first: int, last: int) -> None:
 
 def _decode(work: Work, place: Path, rebuilt: Rebuilt) -> int:
     """Writes the operations; returns the newest append time."""
-    records = work.spark.read.parquet(str(place / RECORDS))
+    records = work.spark.read.parquet(as_it_is(place / RECORDS))
     name, skipped = rebuilt.queue_manager, rebuilt.skipped
     write_operations(records, name, place / OPERATIONS, OPERATION_COLUMNS, skipped)
     return int(records.agg({"append_time_ms": "max"}).collect()[0][0])

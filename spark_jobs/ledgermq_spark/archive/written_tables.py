@@ -27,7 +27,7 @@ from ledgermq_spark.archive.stretch import Stretch
 from ledgermq_spark.log.durable_files import plain_name, settled, sync, write_durably
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
-from ledgermq_spark.log.store import Store
+from ledgermq_spark.log.store import Store, as_it_is
 from ledgermq_spark.tables.all_tables import TABLES
 from ledgermq_spark.tables.writing import (
     NOTES,
@@ -220,7 +220,7 @@ class _Tables:
 
     def _read(self, made: Path) -> DataFrame:
         """What was written, with the name of its queue manager."""
-        rows = self._spark.read.parquet(str(made))
+        rows = self._spark.read.parquet(as_it_is(made))
         return rows.withColumn("queue_manager", f.lit(self._queue_manager))
 
     def _note_of(self, name: str) -> Path:

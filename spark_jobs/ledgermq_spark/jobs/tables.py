@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ledgermq_spark.jobs.arguments import parser, run, tell, work_directory
 from ledgermq_spark.jobs.run import run_tables
+from ledgermq_spark.log.store import as_it_is
 from ledgermq_spark.tables.all_tables import TABLES
 
 
@@ -28,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
                 progress=tell,
             )
             spark = facts.engine.spark
-            counts = {name: spark.read.parquet(str(output / name)).count() for name in TABLES}
+            counts = {name: spark.read.parquet(as_it_is(output / name)).count() for name in TABLES}
         if given.json:
             print(json.dumps({"directory": str(output), "rows": counts}))
         else:

@@ -30,6 +30,7 @@ from ledgermq_spark.log.durable_files import (
     unreadable,
     write_durably,
 )
+from ledgermq_spark.log.store import as_it_is
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, state_digest
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Archived:
 
     def rows(self, spark: SparkSession, *columns: str) -> DataFrame:
         """Its messages, for Spark."""
-        return spark.read.parquet(*map(str, self.files("messages"))).select(*columns)
+        return spark.read.parquet(*map(as_it_is, self.files("messages"))).select(*columns)
 
     def messages(self, first: int = 0) -> Iterator[JournaledMessage]:
         """Its messages that came in at a position or above, in that order."""
@@ -298,7 +299,7 @@ def _write_messages(journal: Journal, place: Path, expected: dict[str, int]) -> 
         ordered.write.parquet(str(place))
     finally:
         spark.conf.set(TIMESTAMPS, str(before))
-    found = counted(spark.read.parquet(str(place)))
+    found = counted(spark.read.parquet(as_it_is(place)))
     if found != expected:
         raise JournalArchiveError(
             f"what was written to {place} reads back otherwise: {found} for {expected}; nothing "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -26,6 +27,8 @@ Make: TypeAlias = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatc
 FILE_COLUMNS: Final[Columns] = (("name", TEXT), ("rows", LONG))
 ROW_GROUP_ROWS: Final = 100_000
 ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
+# What Spark takes for a part of a pattern.
+_OF_PATTERNS: Final = re.compile(r"[\\\[\]{}*?]")
 ALL: Final = "SELECT * EXCEPT (file) FROM {rows}"
 
 
@@ -124,8 +127,14 @@ class ParquetRows:
         paths = [
             f"file:{local_path(one)}" if one.startswith("file:") else one for one in self.paths
         ]
-        rows = reader.parquet(*paths).select("*", col("_metadata.file_path").alias("file"))
+        found = reader.parquet(*map(as_it_is, paths))
+        rows = found.select("*", col("_metadata.file_path").alias("file"))
         return spark.sql(self.query, rows=rows)
+
+
+def as_it_is(path: str | Path) -> str:
+    """A path for Spark to read, which takes it for a pattern, and reads all that this fits."""
+    return _OF_PATTERNS.sub(r"\\\g<0>", str(path))
 
 
 def local_path(path: str) -> Path:
@@ -157,7 +166,7 @@ class Store:
         place = str(self.path / name)
         seen = Observation()
         frame.observe(seen, count("*").alias("rows")).write.mode("overwrite").parquet(place)
-        kept = self.spark.read.schema(frame.schema).parquet(place)
+        kept = self.spark.read.schema(frame.schema).parquet(as_it_is(place))
         return kept if seen.get["rows"] else kept.limit(0)
 
     def hold(self, name: str, frame: DataFrame) -> DataFrame:

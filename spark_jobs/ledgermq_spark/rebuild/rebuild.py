@@ -18,7 +18,7 @@ from ledgermq_spark.log.read_log import read_raw
 from ledgermq_spark.log.rows import arrow_batch, spark_schema
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
-from ledgermq_spark.log.store import write_made, write_rows
+from ledgermq_spark.log.store import as_it_is, write_made, write_rows
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, read_checkpoints
 from ledgermq_spark.rebuild.fold import (
     FOLD_COLUMNS,
@@ -167,4 +167,4 @@ def _folded(
         # Not one record stands there, so that no task began.
         state = state_rows(starting_state(plan), plan.partition, plan.chain)
         write_rows(place / "part.parquet", FOLD_COLUMNS, [arrow_batch(FOLD_COLUMNS, state)])
-    return spark.read.schema(spark_schema(FOLD_COLUMNS)).parquet(str(place))
+    return spark.read.schema(spark_schema(FOLD_COLUMNS)).parquet(as_it_is(place))

@@ -19,6 +19,7 @@ from ledgermq_spark.archive.stretch import ArchiveBrokenError
 from ledgermq_spark.archive.updating import update_archive
 from ledgermq_spark.archive.written_tables import write_new
 from ledgermq_spark.jobs.run import rebuild_at, run_proof, run_tables
+from ledgermq_spark.laws.engines.choice import dataframe_engine, quickest_engine
 from ledgermq_spark.log.positions import PositionOutOfRangeError, parse_moment
 from ledgermq_spark.tables.all_tables import TABLES
 from support.audits.archives import PER_STRETCH, TOLD_LATER
@@ -68,6 +69,25 @@ def test_tables_of_an_archive_are_frames_of_ones_own_session(spark, path, tmp_pa
         assert Counter(str(row.asDict(recursive=True)) for row in frame.collect()) == expected
     (life,) = past.lives("put_position > 0", most=1)
     assert life.queue_manager == "QM1"
+
+
+@pytest.mark.parametrize("name", ["kept?", "kept [1]", "kept{1,2}"])
+def test_an_archive_whose_name_is_a_pattern_is_not_mixed_with_those_that_fit_it(
+    spark, log, path, tmp_path, name
+):
+    """Whoever asked it was told each message twice, or that there is no such path."""
+    for one in (name, "kept1", "kept 1"):
+        shutil.copytree(path, tmp_path / one)
+    archive = tmp_path / name
+    assert update_archive(log.bootstrap, "QM1", archive, spark=spark, **log.where) == []
+    for choice in (quickest_engine, dataframe_engine):
+        facts = archived_facts(archive, "QM1", spark=spark, choice=choice)
+        (counted,) = facts.rows("SELECT count(*) AS operations FROM {operations}")
+        assert counted["operations"] == len(log.entries)
+    for at in (PER_STRETCH - 1, PER_STRETCH + 30):
+        assert rebuild_archived(archive, "QM1", at, spark=spark).position == at
+    written = write_new(archive, "QM1", tmp_path / f"tables of {name}", spark=spark)
+    assert written.stretches == len(LogArchive(path, "QM1").stretches())
 
 
 def test_a_rebuild_from_an_archive_is_the_one_from_the_log(spark, log, path):

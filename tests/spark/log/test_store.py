@@ -43,3 +43,13 @@ def test_files_that_spark_told_of_are_read_below_a_directory_with_a_space(spark,
     told = spark.read.parquet(place).inputFiles()
     rows = ParquetRows(paths=told).frame(spark)
     assert sorted(row["id"] for row in rows.collect()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["a[b]", "a?", "a*", "a{b,c}", "a\\b", "a[b"])
+def test_a_directory_whose_name_is_a_pattern_is_read_as_it_is_called(spark, tmp_path, name):
+    """Spark would read what fits the name in its place, or find nothing."""
+    spark.range(9).write.parquet(str(tmp_path / "ab" / "few"))
+    kept = Store(spark, tmp_path / name).keep("few", spark.range(3))
+    rows = ParquetRows(paths=[str(tmp_path / name / "few")]).frame(spark)
+    told = ParquetRows(paths=kept.inputFiles()).frame(spark)
+    assert [one.count() for one in (kept, rows, told)] == [3, 3, 3]

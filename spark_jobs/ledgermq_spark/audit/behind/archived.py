@@ -28,6 +28,7 @@ from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.log.positions import PositionOutOfRangeError
 from ledgermq_spark.log.rows import spark_schema
+from ledgermq_spark.log.store import as_it_is
 from ledgermq_spark.rebuild.fold import FOLD_COLUMNS
 from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
 
@@ -111,7 +112,7 @@ def _new_stretches(
 def _rebuilt(work: Work, new: list[Stretch], started: float) -> Rebuilt:
     """What the fold told of the new stretches, and the state that the last one ends with."""
     read = work.spark.read.schema(spark_schema(FOLD_COLUMNS))
-    rows = read.parquet(*(one.part(FOLD) for one in new))
+    rows = read.parquet(*(as_it_is(one.part(FOLD)) for one in new))
     name, last = new[-1].queue_manager, new[-1]
     return rebuilt_from(name, new[0].first, last.last, rows, started, [last.part(FOLD)])
 

@@ -256,7 +256,9 @@ class DuckEngine:
 
 def _parquet(paths: Sequence[str]) -> str:
     """A function of DuckDB that reads all of some files or directories."""
-    read = ", ".join(map(_quoted, files_of(paths)))
+    # It takes a path for a pattern, in which brackets hold what stands for itself.
+    literal = (Path(re.sub(r"[*?[]", r"[\g<0>]", str(one))) for one in files_of(paths))
+    read = ", ".join(map(_quoted, literal))
     return f"read_parquet([{read}], filename = 'file', union_by_name = true)"
 
 
