@@ -133,7 +133,7 @@ def test_a_producer_and_a_lane_without_a_broker_say_it_once(caplog, monkeypatch)
 def test_operations_without_a_broker_are_held_up_until_they_are_given_up():
     """What is written now waits behind them."""
     settings = ConnectionSettings(bootstrap=f"127.0.0.1:{closed_port()}", queue_manager="QM1")
-    transport = Transport(settings, Claim("QM1", 0, 1))
+    transport = Transport(settings, Claim("QM1", 0, 1), BrokerNews(settings.bootstrap))
     try:
         transport.write(b"operation", [])
         assert transport.is_held_up
