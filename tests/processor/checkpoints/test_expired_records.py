@@ -1,4 +1,4 @@
-"""Records of checkpoints that Kafka takes away because somebody gave their topic a retention."""
+"""Records of checkpoints that are taken away by a retention, or by a worker that was frozen."""
 
 import json
 
@@ -6,6 +6,8 @@ import pytest
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.limits import BLOCK_MESSAGES
+from ledgermq.wire.framing.checkpoint_chunks import BLOCK
+from ledgermq.wire.framing.codec import decode_record
 from support.brokers import topic_surgery as surgery
 from support.checks.history import read_partition
 
@@ -40,3 +42,38 @@ def test_the_next_checkpoint_is_whole_though_records_that_it_builds_on_have_expi
     found = json.loads(place.client(1).ask("QUEUE", queue="a")["document"])
     assert found["current"] == 3 * BLOCK_MESSAGES
     assert "cleanup.policy=compact" in worker.log
+
+
+def test_what_a_worker_takes_away_that_was_frozen_while_it_tidied_up_is_written_again(place):
+    """Its successor counts as stored what it found; all its checkpoints lacked that for good."""
+    worker = place.worker("first")
+    client = place.client()
+    session = client.open()
+    for queue in "ab":
+        put_one(session, queue)
+    client.ask("CHECKPOINT")
+    for key, queue in chunks_of_blocks(place).items():
+        if queue == "a":
+            surgery.write(place, place.topics.checkpoints, key, None)
+    put_one(session, "b")
+    position = client.ask("CHECKPOINT")["position"]
+    worker.kill()
+    second = place.worker("second")
+    assert f"state loaded at position {position} (from a checkpoint)" in second.log, second.log
+    assert "as by a worker that was frozen while it tidied up" in worker.log
+
+
+def put_one(session, queue):
+    """Puts a message in a unit of work of its own."""
+    session.put(f"queue:{queue}", 1)
+    session.do(op.Commit, deliveries=[], puts=1)
+
+
+def chunks_of_blocks(place):
+    """The keys of chunks that hold messages, with their queue."""
+    found = {}
+    for key, value in surgery.checkpoint_shelf(place).items():
+        name, record = decode_record(value) if "/chunk/" in key else ("", {})
+        if name == BLOCK:
+            found[key] = record["queue"]
+    return found

@@ -57,7 +57,7 @@ from ledgermq.processor.checkpoints.stored_records import (
 from ledgermq.processor.lanes.lanes import LaneWriter, SendMark
 from ledgermq.processor.worker.crash_points import crash_point
 from ledgermq.processor.worker.logs import KAFKA_LOGGER
-from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key
+from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key, parse_key
 from ledgermq.wire.framing.codec import encode_record, outcome_to_union
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import PartitionReader
@@ -122,8 +122,9 @@ class Checkpointer:
         self._blocks = loaded.blocks
         self._kept = loaded.manifests
         self._stored = loaded.stored
-        # Where the topic began and ended when that was looked at last.
+        # Where the topic began and ended when that was looked at last; what was written here since.
         self._ends = loaded.ends
+        self._own_records = 0
         self._all_anew = False
         self._rubbish = loaded.rubbish
         self._unwritten: dict[str, bytes] = {}
@@ -236,6 +237,7 @@ class Checkpointer:
 
     def _write_manifest(self, snapshot: Snapshot, contents: Contents) -> dict[str, Any]:
         self._check_that_none_expired()
+        self._check_that_nobody_took_away(contents)
         manifest = manifest_of(
             self._claim,
             self._identity,
@@ -261,8 +263,11 @@ class Checkpointer:
         """
         topic, partition = self._topics.checkpoints, self._claim.partition
         (before, until), ends = self._ends, self._open_reader().ends(topic, partition)
+        own, self._own_records = self._own_records, 0
         self._ends = ends
         if ends[0] <= before and ends[1] >= until:
+            if ends[1] - until != own:
+                self._take_in(until, ends[1])
             return
         self._all_anew = True
         self._stored.clear()
@@ -270,6 +275,33 @@ class Checkpointer:
             f"{topic}-{partition} begins at {ends[0]} and ends at {ends[1]}, after {before} and "
             f"{until}: records that checkpoints build on were taken away, as by a retention. Set "
             f"cleanup.policy=compact for {topic}. The next checkpoint is written whole"
+        )
+
+    def _take_in(self, start: int, end: int) -> None:
+        """Sees what others wrote, beside what was written here.
+
+        A worker that is frozen while it tidies up goes on with that when it wakes, and takes away
+        what its successor has found stored, and needs by then.
+        """
+        topic, partition = self._topics.checkpoints, self._claim.partition
+        for record in self._open_reader().records(topic, partition, start, end):
+            name, value = parse_key(self._claim.queue_manager, record.key()), record.value()
+            if not isinstance(name, str):
+                continue
+            self._stored.discard(name)
+            if value is not None and chunk_digest(value) == name:
+                self._stored.add(name)
+
+    def _check_that_nobody_took_away(self, contents: Contents) -> None:
+        """Has all encoded anew if chunks are gone: nothing else has those of untouched blocks."""
+        gone = sum(one not in self._stored for one in contents.needed)
+        if not gone:
+            return
+        self._all_anew = True
+        topic, partition = self._topics.checkpoints, self._claim.partition
+        raise CheckpointFailedError(
+            f"{gone} records of {topic}-{partition} that it builds on were taken away, as by a "
+            "worker that was frozen while it tidied up. The next checkpoint writes them again"
         )
 
     def _lane_ends(self) -> list[int]:
@@ -291,6 +323,7 @@ class Checkpointer:
                 records,
                 self._timeout_seconds + 5.0,
             )
+            self._own_records += len(records)
             self._writing_bytes += sum(len(value) for _, value in records if value is not None)
         except KafkaException:
             self._producer = None
