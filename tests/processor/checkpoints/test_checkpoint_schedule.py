@@ -95,25 +95,28 @@ class Failing:
             raise CheckpointFailedError("QM1: it was not written")
 
 
-def test_a_checkpoint_that_fails_is_tried_again_at_a_growing_distance(hand, caplog):
-    """Not each second for ever: said 14 times in 10 minutes, then that it is over (D5)."""
+@pytest.mark.parametrize("changed", [100_000, 0])
+def test_a_checkpoint_that_fails_is_tried_again_at_a_growing_distance(hand, caplog, changed):
+    """Not each second for ever: said 14 times in 10 minutes, then that it is over (D5).
+
+    So it is where nothing has changed since; it waited for that, whatever it had said.
+    """
     maker = Failing()
     settings = WorkerSettings(bootstrap="b:1", data_directory=Path())
     schedule = CheckpointSchedule("QM1", settings, maker, None, asyncio.run)
     state = SimpleNamespace(stores={}, position=5)
-    folder = SimpleNamespace(operations=0, state=state, chain=b"", last_record=object())
+    folder = SimpleNamespace(operations=100_000, state=state, chain=b"", last_record=object())
     lanes = SimpleNamespace(mark=lambda: None)
     tried_at = []
     with caplog.at_level("INFO"):
         for _ in range(6_000):
             hand.now += 0.1
-            folder.operations += 100_000
+            folder.operations += changed
             before = maker.tries
             schedule.look(folder, lanes, None)
             tried_at += [hand.now] * (maker.tries - before)
         maker.fails = False
         hand.now += 60.0
-        folder.operations += 100_000
         schedule.look(folder, lanes, None)
     pauses = [round(b - a) for a, b in itertools.pairwise(tried_at)]
     assert pauses == [2, 4, 8, 16, 32, *[60] * 8]

@@ -133,7 +133,8 @@ class CheckpointSchedule:
         pause = ENCODING_SHARE * self.checkpointer.encoding_seconds
         if now - self._tried_at < min(pause, PAUSE_SECONDS_MAX):
             return False
-        if changed >= settings.checkpoint_operations:
+        # What the last one was to cover changed already, and the others count from there.
+        if self._failures or changed >= settings.checkpoint_operations:
             return True
         if changed and now - self._tried_at >= settings.checkpoint_seconds:
             return True
