@@ -55,6 +55,8 @@ from ledgermq.wire.framing.headers import operation_headers, with_identity
 LOGGER = logging.getLogger("ledgermq.client")
 READ_SECONDS: Final = 0.2
 SERVE_SECONDS: Final = 0.02
+# How long, of the time that there is for an opening, a worker that does not open is asked.
+ASKING_SECONDS: Final = 1.0
 # An Open without a further operation ends after 30 s on the log's clock (H16).
 CERTAINLY_CONFIRMED_SECONDS: Final = 15.0
 FORKED: Final = "a connection does not survive a fork: connect again in the child process"
@@ -284,13 +286,20 @@ class Connection(ClosingInAnyCase):
         try:
             self._transport.write(encode_operation(operation), with_identity(shared, -1, 0))
             # Given up before this opening was noted, nobody would answer it.
-            answered = self._router.broken is not None or opening.answered.wait(timeout_seconds)
+            asking_seconds = min(ASKING_SECONDS, timeout_seconds / 4)
+            waited = opening.answered.wait
+            answered = self._router.broken is not None or waited(timeout_seconds - asking_seconds)
+            worker_at = None
+            if not answered:
+                limit = time.monotonic() + asking_seconds
+                worker_at = self._questions.position(asking_seconds)
+                answered = waited(max(0.0, limit - time.monotonic()))
         finally:
             del self._router.openings[key]
         if self._transport.refused is not None:
             raise self._transport.refused
         if not answered:
-            raise self._unanswered(timeout_seconds)
+            raise self._unanswered(timeout_seconds, worker_at)
         if opening.engine is None:
             refused = opening.refused
             if refused is None:
@@ -303,8 +312,14 @@ class Connection(ClosingInAnyCase):
             )
         return opening.engine
 
-    def _unanswered(self, timeout_seconds: float) -> WorkerUnavailableError:
+    def _unanswered(self, timeout_seconds: float, worker_at: int | None) -> WorkerUnavailableError:
         settings, away = self._settings, self._transport.away
+        if worker_at is not None:
+            return WorkerUnavailableError(
+                f"a worker of {settings.queue_manager} answers, but within {timeout_seconds:.3g} s "
+                f"it folded the log at {settings.bootstrap} no further than position {worker_at}: "
+                "it is behind, or waits at the next record. Its log says why"
+            )
         if away:
             return WorkerUnavailableError(
                 f"no worker of {settings.queue_manager} answered within {timeout_seconds:.3g} s, "

@@ -76,6 +76,17 @@ def test_a_fold_waits_before_a_damaged_record_and_goes_on_once_it_was_restored(o
         assert [consumer.receive(20).body[4:9] for _ in range(3)] == ["first", "secon", "third"]
 
 
+def test_who_connects_while_a_fold_waits_is_told_where_it_is(damaged):
+    """The worker answers; that none does would have somebody start a second one."""
+    discard_checkpoints(damaged.bootstrap, damaged.topics, damaged.claim)
+    worker = damaged.worker("second", ready=False)
+    worker.wait_for_log("is folded: ")
+    waits_at = int(worker.log.split("nothing from position ")[1].split()[0])
+    told = f"a worker of QM1 answers, .* no further than position {waits_at - 1}"
+    with pytest.raises(ledgermq.WorkerUnavailableError, match=told):
+        damaged.connect(timeout=4.0)
+
+
 def test_readers_of_the_log_name_a_damaged_record(damaged):
     """And what to do; nobody takes it as it is."""
     topic = damaged.topics.operations

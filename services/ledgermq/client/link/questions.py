@@ -125,6 +125,12 @@ class Questions:
                 if time.monotonic() > deadline:
                     raise WorkerUnavailableError(str(error)) from error
 
+    def position(self, timeout_seconds: float) -> int | None:
+        """The position that the worker is at; None if none answers in time."""
+        with suppress(WorkerUnavailableError, ConnectionClosedError):
+            return self._ask_page("QUEUE_MANAGER", -1, timeout_seconds, after="").position
+        return None
+
     def bytes_max_of(self, queue: str) -> int:
         """Largest content of a queue's messages; 0: the limit of the log."""
         found: int = self.ask("QUEUE", queue=queue).document["message_bytes_max"]
@@ -151,10 +157,12 @@ class Questions:
             if not after:
                 return
 
-    def _ask_page(self, kind: str, not_before: int, **more: Any) -> Answer:
+    def _ask_page(
+        self, kind: str, not_before: int, timeout_seconds: float | None = None, **more: Any
+    ) -> Answer:
         question: Future[dict[str, Any]] = Future()
         number = next(self._numbers)
-        timeout_seconds = self.timeout_seconds
+        timeout_seconds = self.timeout_seconds if timeout_seconds is None else timeout_seconds
         deadline = time.monotonic() + timeout_seconds
         wait_ms = int(timeout_seconds * 1000) if not_before >= 0 else 0
         value = self._encoded(number, kind, not_before, wait_ms, more)
