@@ -272,6 +272,18 @@ def test_a_worker_that_was_away_while_time_is_ahead_goes_on_from_where_time_was(
     assert len(day_ahead.ledger.entries) - before <= 3
 
 
+def test_a_worker_that_cannot_agree_says_so_now_and_then(monkeypatch, start_us, caplog):
+    """Its clock is three hours ahead; nobody else would notice that deadlines wait for it (H6)."""
+    found = Installation(monkeypatch, start_us)
+    found.leap(10 * 3_600)
+    monkeypatch.setattr(time, "time", lambda: found.now_us / SECOND_US + 3 * 3_600)
+    found.run(90)
+    assert found.state.time_stood_still
+    told = [one for one in caplog.messages if "log time stands still" in one]
+    assert len(told) == 2
+    assert "this machine's clock is 10800 s ahead of Kafka's" in told[0]
+
+
 def test_clocks_that_disagree_after_one_was_set_back_cost_an_entry_a_second(day_ahead, monkeypatch):
     """The log's clock was set back, the worker's was not: each TimeAgreed is refused, and one a
     second is written at most (H7).

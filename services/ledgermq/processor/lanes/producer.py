@@ -32,14 +32,15 @@ class LogClock:
     """An estimate of the time that the log would stamp now (H7)."""
 
     def __init__(self) -> None:
-        self._ahead_us = 0
+        # How far it was ahead of this machine's clock at the last acknowledgement.
+        self.ahead_us = 0
 
     def observe(self, append_ms: int) -> None:
-        self._ahead_us = append_ms * 1000 - int(time.time() * 1_000_000)
+        self.ahead_us = append_ms * 1000 - int(time.time() * 1_000_000)
 
     def now_us(self) -> int:
         """The estimate in µs."""
-        return int(time.time() * 1_000_000) + self._ahead_us
+        return int(time.time() * 1_000_000) + self.ahead_us
 
 
 class LaneBook:

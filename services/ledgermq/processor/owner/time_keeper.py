@@ -16,7 +16,7 @@ from ledgermq.core.clock import time_after
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.processor.lanes.producer import LogProducer
 from ledgermq.protocol.administration import VersionOffered
-from ledgermq.protocol.limits import PROTOCOL_VERSION, TIME_LEAP_US
+from ledgermq.protocol.limits import PROTOCOL_VERSION, TIME_AGREEMENT_US, TIME_LEAP_US
 from ledgermq.protocol.operations import Operation, Suspect, Tick, TimeAgreed
 from ledgermq.wire.framing.codec import encode_operation, full_name_of
 from ledgermq.wire.framing.headers import common_headers
@@ -25,6 +25,7 @@ from ledgermq.wire.topics.registry import Claim
 log = logging.getLogger(__name__)
 
 BACK_OFF_SECONDS = 1.0
+SAY_AGAIN_SECONDS = 60.0
 # Beyond this a plain Tick might not count, so the time is agreed instead.
 AGREE_BEYOND_US = 55_000_000
 STALE_US = 40_000_000
@@ -47,7 +48,7 @@ class TimeKeeper:
         self._writing = False
         self._effect_before: tuple[int, int, int | None] | None = None
         self._was_ahead = False
-        self._not_before = 0.0
+        self._not_before = self._say_again_at = 0.0
         self.written = 0
 
     @property
@@ -67,6 +68,27 @@ class TimeKeeper:
         if self._effect_before == _clock_of(state) or state.time_stood_still:
             self._not_before = time.monotonic() + BACK_OFF_SECONDS
         self._effect_before = None
+        if state.time_stood_still:
+            self._log_why_time_stands_still(state)
+
+    def _log_why_time_stands_still(self, state: QueueManager) -> None:
+        """Says that this worker cannot agree on time, as nobody else would notice, now and then."""
+        ahead_us, now = self._producer.clock.ahead_us, time.monotonic()
+        if abs(ahead_us) <= TIME_AGREEMENT_US or now < self._say_again_at:
+            return
+        self._say_again_at = now + SAY_AGAIN_SECONDS
+        name = self._claim.queue_manager
+        log.error(
+            "%s: log time stands still: this machine's clock is %.0f s %s Kafka's, and with more "
+            "than %.0f s between them this worker cannot agree on time. Whatever waits for a time "
+            "waits on, and messages whose time to live is over are still delivered. Set the clock "
+            "right, and it goes on by itself",
+            name,
+            abs(ahead_us) / 1_000_000,
+            "behind" if ahead_us > 0 else "ahead of",
+            TIME_AGREEMENT_US / 1_000_000,
+            extra={"queue_manager": name, "position": state.position},
+        )
 
     async def agree_time(self, state: QueueManager) -> None:
         """Appends the TimeAgreed that an operation called for, before its outcomes are sent."""
