@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from ledgermq.embedded import DirectoryInUseError, ForeignClusterError
+from ledgermq.embedded import BrokerStartError, DirectoryInUseError, ForeignClusterError
 from ledgermq.embedded import directory as directory_module
 from ledgermq.embedded.directory import BrokerDirectory
 
@@ -152,6 +152,16 @@ def test_data_that_a_broker_worked_on_are_never_removed(tmp_path):
     with pytest.raises(ForeignClusterError, match=r"operations-0.*Nothing was changed"):
         directory.remove_data()
     assert partition.is_dir()
+
+
+@pytest.mark.parametrize("missing", ["meta.properties", "__cluster_metadata-0"])
+def test_data_that_were_not_put_back_whole_are_named(tmp_path, missing):
+    """Kafka waited a minute for its own log, and ended with how it shut down."""
+    directory = BrokerDirectory(tmp_path)
+    for name in {"meta.properties", "__cluster_metadata-0"} - {missing}:
+        (directory.data / name).mkdir(parents=True)
+    with pytest.raises(BrokerStartError, match=f"data lacks {missing}, .* put back all of it"):
+        directory.refuse_incomplete()
 
 
 def test_a_preparation_that_was_cut_short_is_removed(tmp_path):

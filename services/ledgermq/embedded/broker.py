@@ -273,7 +273,9 @@ class EmbeddedBroker:
             ),
             encoding="ascii",
         )
-        if not record.formatted:
+        if record.formatted:
+            self._directory.refuse_incomplete()
+        else:
             self._format(record, command)
         return self._directory.update(
             record,

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from ledgermq.embedded.errors import DirectoryInUseError, ForeignClusterError
+from ledgermq.embedded.errors import BrokerStartError, DirectoryInUseError, ForeignClusterError
 from ledgermq.errors.shown import shown
 from ledgermq.file_lock import lock_within
 
@@ -27,6 +27,7 @@ LOCK_WAIT_SECONDS = 5.0
 PORT_MAX: Final = 65_535
 # Kafka's own log, which the preparation of its storage begins.
 METADATA: Final = "__cluster_metadata-0"
+META: Final = "meta.properties"
 # Without these nothing is known of the data; what else is left out is 0.
 NEEDED: Final = ("cluster_id", "formatted")
 
@@ -105,7 +106,7 @@ class BrokerDirectory:
         except ValueError as problem:
             raise self._unusable(problem) from None
         for place in (self.path, self.data):
-            self._refuse_foreign(place / "meta.properties", record)
+            self._refuse_foreign(place / META, record)
         if record is None:
             record = BrokerRecord(cluster_id=_new_cluster_id())
             self.save(record)
@@ -123,6 +124,20 @@ class BrokerDirectory:
         changed = replace(record, **changes)
         self.save(changed)
         return changed
+
+    def refuse_incomplete(self) -> None:
+        """Look at data that were prepared: Kafka would wait for a minute, and not say what lacks.
+
+        Raises:
+            BrokerStartError: They lack what no broker can do without.
+        """
+        missing = [name for name in (META, METADATA) if not (self.data / name).exists()]
+        if missing:
+            raise BrokerStartError(
+                f"{self.data} lacks {' and '.join(missing)}, without which no broker can work on "
+                "it. Nothing was changed. If a backup was put back, put back all of it; if there "
+                f"are no data to be kept, remove {self.path}."
+            )
 
     def remove_data(self) -> None:
         """Remove Kafka's storage, which must never have been used.
@@ -175,7 +190,7 @@ class BrokerDirectory:
         )
 
     def _unusable(self, problem: ValueError) -> ForeignClusterError:
-        meta = self.data / "meta.properties"
+        meta = self.data / META
         cluster_id = _cluster_id_in(meta)
         mend = f"remove it: without {meta} no broker has worked here"
         if cluster_id is not None:
