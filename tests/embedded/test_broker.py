@@ -190,6 +190,16 @@ def test_a_broker_that_ends_while_starting_shows_its_log(tmp_path):
     assert not broker.running
 
 
+def test_why_a_broker_ended_is_not_hidden_by_how_it_shut_down(tmp_path):
+    """Dozens of lines follow on the error, and they were all that was shown."""
+    broker = EmbeddedBroker(tmp_path)
+    shutting_down = ["2026 INFO kafka - shutting down"] * 100
+    reason = ["2026 ERROR kafka.log - Error while loading log dir", "java.io.IOException: denied"]
+    broker.log_path.write_text("\n".join([*shutting_down, *reason, *shutting_down]))
+    told = str(broker._failure("it ended while starting", 0))
+    assert told.endswith("; it says:\n" + "\n".join(reason))
+
+
 def test_a_full_disk_is_told_with_what_to_do(tmp_path, monkeypatch):
     """Where the system refuses, a number of its error helps nobody."""
 

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -39,6 +40,8 @@ STOP_TIMEOUT_SECONDS = 30
 SPAWN_TIMEOUT_SECONDS = 30
 PROBE_PAUSE_SECONDS = 0.05
 PROBE_TIMEOUT_SECONDS = 2
+LOG_LINES_MAX = 10_000
+ERRORS_SHOWN = 3
 FREE_BYTES_LOW = 256 * 1024 * 1024
 
 
@@ -164,7 +167,7 @@ class EmbeddedBroker:
         """Start the broker and wait until it answers; does nothing if it is running.
 
         Raises:
-            BrokerStartError: It ended or did not answer in time; the text has its log's tail.
+            BrokerStartError: It ended or did not answer in time; the text has what its log says.
             DirectoryInUseError: Another live broker works in the directory.
             ForeignClusterError: The directory holds the data of another cluster.
             JarsUnavailableError: The broker's jars could not be fetched.
@@ -391,10 +394,20 @@ class EmbeddedBroker:
         hint = ""
         if free_bytes < FREE_BYTES_LOW:
             hint = f" Only {free_bytes // 1_000_000} MB are free there: make room first."
+        errors = self._first_errors(log_size)
+        said = f"it says:\n{errors}"
+        if not errors:
+            said = f"it ends with:\n{self._directory.log_tail(since=log_size)}"
         return BrokerStartError(
             f"The embedded broker in {self.directory} did not start: {what}.{hint} Its log is "
-            f"{self.log_path}; it ends with:\n{self._directory.log_tail(since=log_size)}"
+            f"{self.log_path}; {said}"
         )
+
+    def _first_errors(self, log_size: int) -> str:
+        """What Kafka calls an error, and the exception behind it; how it shuts down follows."""
+        lines = self._directory.log_tail(since=log_size, lines=LOG_LINES_MAX).splitlines()
+        errors = [pair for pair in pairwise([*lines, ""]) if " ERROR " in pair[0]]
+        return "\n".join(line for pair in errors[:ERRORS_SHOWN] for line in pair if line)
 
     def _forget_processes(self) -> None:
         self._guard = None

@@ -28,7 +28,7 @@ class JarsUnavailableError(EmbeddedError):
 
 
 class BrokerStartError(EmbeddedError):
-    """The broker process ended, or did not answer in time; the text ends with its log's tail."""
+    """The broker process ended, or did not answer in time; the text ends with what its log says."""
 
     code = "broker-start"
 
