@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, Final
 
 from ledgermq.protocol import operations as op
-from ledgermq.protocol.administration import BackUpJournal, HandlingOperation, Relocate
+from ledgermq.protocol.administration import Relocate
+from ledgermq.protocol.get_options import Options
 from ledgermq.protocol.settings import OPERATION_FIELDS, RESUME_MARKS
 
 _GROUP = re.compile(r',"g":\{[^}]*\}(,"k":true)?')
 _TIMES = {"time_to_live_ms": "l", "delivery_delay_ms": "d", "age_ms": "a"}
+_IDS = ("message_id", "group_id")
 _FLAGS = {"in_group": "g", "last_in_group": "m", "segment": "s", "last_segment": "e"}
 
 
-def _compact(told: Any) -> str:
+def compact(told: Any) -> str:
+    """What is told as JSON without blanks."""
     return json.dumps(told, separators=(",", ":"))
 
 
@@ -53,7 +55,7 @@ def group_text(group: Mapping[str, Any] | None) -> str | None:
         "l": group["length"],
         "f": "".join(letter for name, letter in _FLAGS.items() if group[name]),
     }
-    return _compact(told)
+    return compact(told)
 
 
 def header_text(header: op.Header | None) -> str | None:
@@ -82,7 +84,7 @@ def header_text(header: op.Header | None) -> str | None:
         told["g"] = json.loads(group_text(group) or "")
         if group["logical_order"]:
             told["k"] = True
-    return _compact(told)
+    return compact(told)
 
 
 def properties_text(properties: Mapping[str, Any]) -> str:
@@ -109,41 +111,38 @@ def header_of(text: str | None) -> dict[str, Any]:
 
 def origin_text(origin: Mapping[str, Any] | None) -> str | None:
     """Where a message was before it was moved, as JSON."""
-    return None if origin is None else _compact(dict(origin))
+    return None if origin is None else compact(dict(origin))
 
 
 # Settings of the queue manager and of sessions: how long a unit of work may last.
 UNIT_LIMITS: Final = ("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms")
+# What an AlterQueueManager gives besides its redelivery.
+MANAGER_SETTINGS: Final = (
+    *("segment_bytes", "segments_min", "segments_max", "messages_max", "bytes_max", *RESUME_MARKS),
+    *("journaling", "journal_lifetime_ms", *UNIT_LIMITS),
+)
 
 
-def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
-    """The settings that an operation gives, as JSON, and a maximum lifetime.
+def manager_settings_text(operation: op.AlterQueueManager) -> str | None:
+    """The settings that it gives, as JSON; None: none."""
+    told = {name: getattr(operation, name) for name in MANAGER_SETTINGS}
+    return _given(told | (operation.redelivery or {}))
 
-    Of an operation by hand it is all that it asks for, of a Relocate which messages it is about.
-    """
-    if isinstance(operation, op.AlterQueueManager):
-        storage = ("segment_bytes", "segments_min", "segments_max")
-        quotas = ("messages_max", "bytes_max", *RESUME_MARKS)
-        names = (*storage, *quotas, "journaling", "journal_lifetime_ms", *UNIT_LIMITS)
-        given = {name: getattr(operation, name) for name in names} | (operation.redelivery or {})
-        given = {name: value for name, value in given.items() if value is not None}
-        return (_compact(given) if given else None, operation.maximum_lifetime_ms)
-    if isinstance(operation, op.Open):
-        given = {name: getattr(operation, name) for name in UNIT_LIMITS}
-        return (_compact(given) if any(given.values()) else None, None)
-    if isinstance(operation, HandlingOperation | BackUpJournal):
-        given = asdict(operation)
-        return (_compact(given | {"kind": type(operation).__name__}), None)
-    if isinstance(operation, Relocate):
-        return (_compact(_relocated(operation)), None)
-    told = dict(getattr(operation, "settings", None) or {})
-    if isinstance(operation, op.CreateQueue | op.AlterQueue | op.CreateTopic | op.AlterTopic):
-        told |= {name: getattr(operation, name) for name in OPERATION_FIELDS}
+
+def place_settings_text(
+    operation: op.CreateQueue | op.AlterQueue | op.CreateTopic | op.AlterTopic,
+) -> str | None:
+    """The settings that a queue or topic is given, as JSON; None: none."""
+    fields = {name: getattr(operation, name) for name in OPERATION_FIELDS}
+    return _given((operation.settings or {}) | fields)
+
+
+def _given(told: Mapping[str, Any]) -> str | None:
     given = {name: value for name, value in told.items() if value is not None}
-    return (_compact(given) if given else None, None)
+    return compact(given) if given else None
 
 
-def _relocated(operation: Relocate) -> dict[str, Any]:
+def relocated(operation: Relocate) -> dict[str, Any]:
     """Which messages are written again: by their Puts, and by the places that have them."""
     copies = operation.messages
     return {
@@ -157,62 +156,14 @@ def _relocated(operation: Relocate) -> dict[str, Any]:
     }
 
 
-def _options_text(options: op.GetOptions | None) -> str | None:
-    """The options of a Get as JSON, ids in hexadecimal."""
-    if options is None:
-        return None
-    told: dict[str, Any] = dict(options)
-    for name in ("message_id", "group_id"):
-        told[name] = told[name].hex()
-    return _compact(told)
+def options_told(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a Get for JSON, ids in hexadecimal."""
+    return {**options, **{name: options[name].hex() for name in _IDS}}
 
 
-def _is_plain(options: op.GetOptions | None) -> bool:
-    """Whether the options of a Get leave everything as it is without any."""
-    if options is None:
-        return True
-    return options == {
-        "logical_order": False,
-        "all_messages_available": False,
-        "all_segments_available": False,
-        "complete_message": False,
-        "message_id": b"",
-        "correlation_id": None,
-        "group_id": b"",
-        "group_sequence": 0,
-        "offset": -1,
-        "sequence": -1,
-    }
-
-
-def grouping(operation: op.Operation) -> tuple[Any, ...]:
-    """The columns from `options` on: what groups and logical order need."""
-    if isinstance(operation, op.Put):
-        headers = (message.get("header") for message in operation.messages)
-        return (None, None, any(one is not None and one.get("group") for one in headers))
-    if isinstance(operation, op.Get):
-        return (_options_text(operation.options), None, not _is_plain(operation.options))
-    if isinstance(operation, op.CreateQueue | op.AlterQueue):
-        return (None, operation.group_affinity, bool(operation.group_affinity))
-    return (None, None, False)
-
-
-def group_columns(messages: Iterable[Mapping[str, Any]]) -> tuple[Any, ...]:
-    """Where the messages stand in groups, the offsets of segments, and where each was before.
-
-    Null where there is nothing of the kind.
-    """
-    headers = [one.get("header") for one in messages]
-    groups = [None if one is None else one.get("group") for one in headers]
-    origins = [None if one is None else origin_text(one.get("origin")) for one in headers]
-    came = None if all(one is None for one in origins) else origins
-    if all(one is None for one in groups):
-        return (None, None, came)
-    return (
-        [group_text(one) for one in groups],
-        [0 if one is None else one["offset"] for one in groups],
-        came,
-    )
+def options_of(told: Mapping[str, Any]) -> Options:
+    """What `options_told` tells."""
+    return Options(**{**told, **{name: bytes.fromhex(told[name]) for name in _IDS}})
 
 
 def without_group(header: str | None) -> str | None:

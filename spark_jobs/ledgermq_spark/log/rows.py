@@ -8,8 +8,9 @@ digest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import types as t
@@ -17,16 +18,26 @@ from pyspark.sql import types as t
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import (
     BackUpJournal,
+    CopyMessages,
+    DeleteMessages,
+    HandlingOperation,
+    MoveMessages,
     PositionsSkipped,
+    PurgeQueue,
     Relocate,
     VersionOffered,
 )
+from ledgermq.protocol.get_options import PLAIN, Options
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq_spark.log.headers import (
+    UNIT_LIMITS,
+    compact,
     content_digest,
-    grouping,
     header_text,
-    settings_columns,
+    manager_settings_text,
+    options_told,
+    place_settings_text,
+    relocated,
 )
 
 LONG = t.LongType()
@@ -161,7 +172,7 @@ def batch_of(columns: Columns, struct: str, values: Sequence[pa.Array]) -> pa.Re
 def operation_row(
     operation: op.Operation, position: int, append_time_us: int, trusted: bool
 ) -> tuple[Any, ...]:
-    """The row of one operation; `number` and `flag` mean what the kind has a use for.
+    """The row of one operation: what its kind says by column, null in all others.
 
     `number` is the length of what an Open says of its client, or of its takeover if that is longer,
     the credit of a Get, the puts of a Commit, the version of an Upgrade or a VersionOffered, the
@@ -169,210 +180,194 @@ def operation_row(
     TimeAgreed, how long a Put may wait in ms;
     `flag` the purge of a DeleteQueue or DeleteTopic, `gets_disabled` of an AlterQueue,
     `automatic_creation` of an AlterQueueManager. `target` is a destination, or the bare name where
-    only queues are meant. `settings` are those given, as JSON. `headers` is null where no message
-    of a Put has one. `grouped` says that the operation has to do with groups, get options or group
-    affinity. `redelivery_delay_ms` is that of an Open or OpenConsumer. The last columns are the
-    source and the deduplication id of a Put.
+    only queues are meant. `settings` are those given, as JSON; of an operation by hand all that it
+    asks for, of a Relocate which messages it is about. `headers` is null where no message of a Put
+    has one. `grouped` says that the operation has to do with groups, get options or group affinity.
+    `redelivery_delay_ms` is that of an Open or OpenConsumer. The last columns are the source and
+    the deduplication id of a Put.
     """
-    head = _first_columns(operation, position, append_time_us, trusted)
-    handed = getattr(operation, "handed_through", None)
-    selection = _selection(operation)
-    late = getattr(operation, "redelivery_delay_ms", None)
-    beside = (*grouping(operation), *settings_columns(operation), late)
-    name = getattr(operation, "deduplication_id", None)
-    return (*head, *selection, handed, *beside, *_source(operation), name)
-
-
-def _first_columns(
-    operation: op.Operation, position: int, append_time_us: int, trusted: bool
-) -> tuple[Any, ...]:
-    """The columns that every protocol entry had from the first, up to `content_digests`."""
-    kind = type(operation).__name__
+    kind = type(operation)
+    told = {
+        "position": position,
+        "append_time_us": append_time_us,
+        "trusted": trusted,
+        "kind": kind.__name__,
+        "grouped": False,
+    }
     if isinstance(operation, op.SessionOperation):
-        tail = _SESSION_TAILS.get(type(operation), lambda _: _tail())(operation)
-        head = (operation.session, operation.session_sequence, operation.answered_through)
-        return (position, append_time_us, trusted, kind, None, None, *head, *tail)
-    if isinstance(operation, op.Unreadable):
-        why = (operation.reason, operation.detail)
-        return (position, append_time_us, trusted, kind, *why, *_NOTHING[:3], *_tail())
-    start = (position, append_time_us, trusted, kind, None, None, None, None, None)
-    if isinstance(operation, op.Open):
-        return (*start, *_open_tail(operation))
-    if isinstance(operation, op.Suspect):
-        return (*start, *_tail(sessions=list(operation.sessions)))
-    if isinstance(operation, op.TimeAgreed):
-        return (*start, *_tail(number=operation.writer_time))
-    if isinstance(operation, VersionOffered):
-        return (*start, *_tail(number=operation.version))
-    if isinstance(operation, PositionsSkipped):
-        place: op.DeliveryRange = {"first": operation.first, "last": operation.last}
-        who = ("SKIP", operation.actor, operation.reason)
-        return (*start, *_tail(ranges=[place], correction=who))
-    return (*start, *_tail())
+        told |= _same(operation, *_OF_SESSION)
+    if kind in _SAID:
+        told |= _SAID[kind](operation)
+    return tuple(map(told.get, _NAMES))
 
 
-_NOTHING = (None,) * 40
+_NAMES: Final = tuple(name for name, _ in OPERATION_COLUMNS)
+_OF_SESSION: Final = ("session", "session_sequence", "answered_through", "handed_through")
+_OF_PLACE: Final = ("description", "message_bytes_max", "unacknowledged_max")
+_OF_QUEUE: Final = (*_OF_PLACE, "group_affinity")
+# What a consumer asks for, under the same names in the columns.
+_OF_CONSUMER: Final = (
+    *("consumer", "selector", "no_local", "subscription", "durable", "shared"),
+    "redelivery_delay_ms",
+)
+_OF_OPEN: Final = (
+    *("connection", "session_key", "lane", "acknowledge_mode", "suspect_timeout_ms"),
+    *("client_id", "takeover", "redelivery_delay_ms"),
+)
+Said = dict[str, Any]
 
 
-def _source(operation: op.Operation) -> tuple[Any, ...]:
-    if isinstance(operation, op.Put) and operation.source is not None:
-        one = operation.source
-        return (one["name"], one["partition"], one["first"], one["last"])
-    return _NOTHING[:4]
+def _same(operation: op.Operation, *names: str) -> Said:
+    """Fields that are called as their columns are."""
+    return {name: getattr(operation, name) for name in names}
 
 
-def _selection(operation: op.Operation) -> tuple[Any, ...]:
-    """The columns from `headers` on: what topics, selectors and client ids need."""
-    if isinstance(operation, op.Put):
-        headers = [header_text(message.get("header")) for message in operation.messages]
-        given = headers if any(one is not None for one in headers) else None
-        return (given, *_NOTHING[:8])
-    if isinstance(operation, Relocate):
-        headers = [header_text(next(iter(one["header"]), None)) for one in operation.messages]
-        return (headers, *_NOTHING[:8])
-    if isinstance(operation, op.OpenConsumer):
-        one = operation
-        fields = (one.selector, one.no_local, one.subscription, one.durable, one.shared)
-        return (None, *fields, *_NOTHING[:3])
-    if isinstance(operation, op.Unsubscribe):
-        return (*_NOTHING[:3], operation.subscription, *_NOTHING[:5])
-    if isinstance(operation, op.Open):
-        return (*_NOTHING[:6], operation.client_id, operation.takeover, None)
-    if isinstance(operation, op.CreateQueue | op.AlterQueue | op.CreateTopic | op.AlterTopic):
-        return (*_NOTHING[:8], operation.unacknowledged_max)
-    return _NOTHING[:9]
+def _ranges(ranges: Sequence[op.DeliveryRange]) -> Said:
+    return {
+        "range_first": [one["first"] for one in ranges],
+        "range_last": [one["last"] for one in ranges],
+    }
 
 
-def _tail(
-    *,
-    consumer: int | None = None,
-    target: str | None = None,
-    number: int | None = None,
-    ranges: list[op.DeliveryRange] | None = None,
-    sessions: list[int] | None = None,
-    description: str | None = None,
-    message_bytes_max: int | None = None,
-    flag: bool | None = None,
-    correction: tuple[str | None, str | None, str | None] = (None, None, None),
-) -> tuple[Any, ...]:
-    firsts = lasts = None
-    if ranges is not None:
-        firsts = [one["first"] for one in ranges]
-        lasts = [one["last"] for one in ranges]
-    return (
-        *_NOTHING[:5],
-        consumer,
-        target,
-        number,
-        firsts,
-        lasts,
-        sessions,
-        description,
-        message_bytes_max,
-        flag,
-        *correction,
-        *_NOTHING[:6],
-    )
+def _by_hand(action: str, one: Any) -> Said:
+    """Who asked for it, and why."""
+    return {"action": action, "actor": one.actor, "why": one.reason}
 
 
-def _open_tail(one: op.Open) -> tuple[Any, ...]:
-    return (
-        one.connection,
-        one.session_key,
-        one.lane,
-        one.acknowledge_mode,
-        one.suspect_timeout_ms,
-        *_NOTHING[:2],
-        max(len(one.client), len(one.takeover)),
-        *_NOTHING[:15],
-    )
+def _open(one: op.Open) -> Said:
+    limits = _same(one, *UNIT_LIMITS)
+    return _same(one, *_OF_OPEN) | {
+        "number": max(len(one.client), len(one.takeover)),
+        "settings": compact(limits) if any(limits.values()) else None,
+    }
 
 
-def _put_tail(one: op.Put) -> tuple[Any, ...]:
-    messages = one.messages
-    return (
-        *_NOTHING[:6],
-        one.destination,
-        one.blocking_ms,
-        *_NOTHING[:9],
-        [message["message_id"] for message in messages],
-        [message["priority"] for message in messages],
-        [message["persistent"] for message in messages],
-        [len(message["content"]) for message in messages],
-        [header_bytes(message.get("header")) for message in messages],
-        [content_digest(message["content"], message.get("header")) for message in messages],
-    )
+def _messages(messages: Sequence[Any], headers: Sequence[Any]) -> Said:
+    """Messages with their headers, in parallel lists."""
+    each = list(zip(messages, headers, strict=True))
+    return {
+        "message_ids": [one["message_id"] for one in messages],
+        "priorities": [one["priority"] for one in messages],
+        "persistent": [one["persistent"] for one in messages],
+        "sizes_bytes": [len(one["content"]) for one in messages],
+        "headers_bytes": [header_bytes(header) for header in headers],
+        "content_digests": [content_digest(one["content"], header) for one, header in each],
+        "headers": [header_text(header) for header in headers],
+    }
 
 
-def _relocate_tail(one: Relocate) -> tuple[Any, ...]:
-    messages = [copy["message"] for copy in one.messages]
+def _put(one: op.Put) -> Said:
+    headers = [message.get("header") for message in one.messages]
+    source = one.source
+    told = _messages(one.messages, headers) | {
+        "target": one.destination,
+        "number": one.blocking_ms,
+        "grouped": any(header is not None and header.get("group") for header in headers),
+        "deduplication_id": one.deduplication_id,
+    }
+    if all(header is None for header in headers):
+        told["headers"] = None
+    if source is not None:
+        told |= {
+            "source": source["name"],
+            "source_partition": source["partition"],
+            "source_first": source["first"],
+            "source_last": source["last"],
+        }
+    return told
+
+
+def _relocate(one: Relocate) -> Said:
     headers = [next(iter(copy["header"]), None) for copy in one.messages]
-    pairs = list(zip(messages, headers, strict=True))
-    return (
-        *_tail(correction=("RELOCATE", one.actor, one.reason))[:-6],
-        [message["message_id"] for message in messages],
-        [message["priority"] for message in messages],
-        [message["persistent"] for message in messages],
-        [len(message["content"]) for message in messages],
-        [header_bytes(header) for header in headers],
-        [content_digest(message["content"], header) for message, header in pairs],
-    )
+    return {
+        **_by_hand("RELOCATE", one),
+        **_messages([copy["message"] for copy in one.messages], headers),
+        "settings": compact(relocated(one)),
+    }
 
 
-_SESSION_TAILS: dict[type, Any] = {
-    op.OpenConsumer: lambda one: _tail(consumer=one.consumer, target=one.destination),
-    op.CloseConsumer: lambda one: _tail(consumer=one.consumer, ranges=one.unseen),
-    op.GiveBack: lambda one: _tail(consumer=one.consumer, ranges=one.unseen),
-    op.Reject: lambda one: _tail(
-        consumer=one.consumer,
-        ranges=one.deliveries,
-        flag=one.requeue,
-        correction=(None, None, one.reason),
-    ),
-    op.Put: _put_tail,
-    Relocate: _relocate_tail,
-    op.Get: lambda one: _tail(consumer=one.consumer, number=one.credit),
-    op.Acknowledge: lambda one: _tail(ranges=one.deliveries),
-    op.Commit: lambda one: _tail(ranges=one.deliveries, number=one.puts),
-    op.Rollback: lambda one: _tail(ranges=one.seen),
-    op.Recover: lambda one: _tail(ranges=one.seen),
-    op.Close: lambda one: _tail(ranges=one.seen),
-    op.Alive: lambda one: _tail(number=one.handing),
-    op.CreateQueue: lambda one: _tail(
-        target=one.queue, description=one.description, message_bytes_max=one.message_bytes_max
-    ),
-    op.AlterQueue: lambda one: _tail(
-        target=one.queue,
-        description=one.description,
-        message_bytes_max=one.message_bytes_max,
-        flag=one.gets_disabled,
-    ),
-    op.DeleteQueue: lambda one: _tail(target=one.queue, flag=one.purge),
-    op.CreateTopic: lambda one: _tail(
-        target="topic:" + one.topic,
-        description=one.description,
-        message_bytes_max=one.message_bytes_max,
-    ),
-    op.AlterTopic: lambda one: _tail(
-        target="topic:" + one.topic,
-        description=one.description,
-        message_bytes_max=one.message_bytes_max,
-    ),
-    op.DeleteTopic: lambda one: _tail(target="topic:" + one.topic, flag=one.purge),
-    op.CreateTemporary: lambda one: _tail(target=one.destination),
-    op.Unsubscribe: lambda _: _tail(),
-    op.RollbackTransaction: lambda one: _tail(
-        number=one.target_session, correction=("ROLLBACK", one.actor, one.reason)
-    ),
-    op.EndSession: lambda one: _tail(
-        number=one.target_session, correction=("END", one.actor, one.reason)
-    ),
-    op.AlterQueueManager: lambda one: _tail(flag=one.automatic_creation),
-    BackUpJournal: lambda one: _tail(correction=("BACKUP", one.actor, one.reason)),
-    op.Upgrade: lambda one: _tail(number=one.version),
-    op.Correct: lambda one: _tail(
-        target=one.queue,
-        number=one.sequence,
-        correction=(one.action, one.actor, one.reason),
-    ),
+def _get(one: op.Get) -> Said:
+    options = one.options
+    return {
+        "consumer": one.consumer,
+        "number": one.credit,
+        "options": None if options is None else compact(options_told(options)),
+        "grouped": options is not None and Options(**options) != PLAIN,
+    }
+
+
+def _queue(one: op.CreateQueue | op.AlterQueue) -> Said:
+    grouped = bool(one.group_affinity)
+    settings = place_settings_text(one)
+    return _same(one, *_OF_QUEUE) | {"target": one.queue, "grouped": grouped, "settings": settings}
+
+
+def _topic(one: op.CreateTopic | op.AlterTopic) -> Said:
+    settings = place_settings_text(one)
+    return _same(one, *_OF_PLACE) | {"target": "topic:" + one.topic, "settings": settings}
+
+
+def _unseen(one: op.CloseConsumer | op.GiveBack) -> Said:
+    return _ranges(one.unseen) | {"consumer": one.consumer}
+
+
+def _rejected(one: op.Reject) -> Said:
+    told = {"consumer": one.consumer, "flag": one.requeue, "why": one.reason}
+    return _ranges(one.deliveries) | told
+
+
+def _handled(one: HandlingOperation | BackUpJournal) -> Said:
+    return {"settings": compact(asdict(one) | {"kind": type(one).__name__})}
+
+
+# What each kind says; one that is not here says nothing besides its session.
+_SAID: Final[dict[type, Callable[[Any], Said]]] = {
+    op.Unreadable: lambda one: _same(one, "reason", "detail"),
+    op.Open: _open,
+    op.Suspect: lambda one: {"sessions": list(one.sessions)},
+    op.TimeAgreed: lambda one: {"number": one.writer_time},
+    VersionOffered: lambda one: {"number": one.version},
+    PositionsSkipped: lambda one: {
+        **_by_hand("SKIP", one),
+        **_ranges([{"first": one.first, "last": one.last}]),
+    },
+    op.OpenConsumer: lambda one: _same(one, *_OF_CONSUMER) | {"target": one.destination},
+    op.CloseConsumer: _unseen,
+    op.GiveBack: _unseen,
+    op.Reject: _rejected,
+    op.Put: _put,
+    Relocate: _relocate,
+    op.Get: _get,
+    op.Acknowledge: lambda one: _ranges(one.deliveries),
+    op.Commit: lambda one: _ranges(one.deliveries) | {"number": one.puts},
+    op.Rollback: lambda one: _ranges(one.seen),
+    op.Recover: lambda one: _ranges(one.seen),
+    op.Close: lambda one: _ranges(one.seen),
+    op.Alive: lambda one: {"number": one.handing},
+    op.CreateQueue: _queue,
+    op.AlterQueue: lambda one: _queue(one) | {"flag": one.gets_disabled},
+    op.DeleteQueue: lambda one: {"target": one.queue, "flag": one.purge},
+    op.CreateTopic: _topic,
+    op.AlterTopic: _topic,
+    op.DeleteTopic: lambda one: {"target": "topic:" + one.topic, "flag": one.purge},
+    op.CreateTemporary: lambda one: {"target": one.destination},
+    op.Unsubscribe: lambda one: _same(one, "subscription"),
+    op.RollbackTransaction: lambda one: {
+        **_by_hand("ROLLBACK", one),
+        "number": one.target_session,
+    },
+    op.EndSession: lambda one: {**_by_hand("END", one), "number": one.target_session},
+    op.AlterQueueManager: lambda one: {
+        "flag": one.automatic_creation,
+        "settings": manager_settings_text(one),
+        "maximum_lifetime_ms": one.maximum_lifetime_ms,
+    },
+    **dict.fromkeys((PurgeQueue, DeleteMessages, MoveMessages, CopyMessages), _handled),
+    BackUpJournal: lambda one: _handled(one) | _by_hand("BACKUP", one),
+    op.Upgrade: lambda one: {"number": one.version},
+    op.Correct: lambda one: {
+        **_by_hand(one.action, one),
+        "target": one.queue,
+        "number": one.sequence,
+    },
 }

@@ -9,18 +9,9 @@ from typing import Any
 
 from ledgermq_spark.audit.compare import COMPARED, Differences, Key, Row
 from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal, shown
+from ledgermq_spark.log.outcome_rows import OF_MESSAGES
 
-PER_MESSAGE = (
-    ("sequence", "sequences"),
-    ("put_position", "put_positions"),
-    ("put_index", "put_indexes"),
-    ("message_id", "message_ids"),
-    ("priority", "priorities"),
-    ("persistent", "persistent"),
-    ("backout_count", "backout_counts"),
-    ("enqueued_at", "enqueued_ats"),
-    ("origin", "origins"),
-)
+PER_MESSAGE = (*OF_MESSAGES, ("origin", "origins"))
 LIST_COLUMNS = tuple(column for _, column in PER_MESSAGE)
 HEADER = tuple(name for name in COMPARED if name not in LIST_COLUMNS)
 

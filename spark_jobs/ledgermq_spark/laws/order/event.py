@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ledgermq.protocol.get_options import Options
 from ledgermq.selector import Selector
 from ledgermq_spark.laws.order.store_records import Consumer, Message, message_of
+from ledgermq_spark.log.headers import options_of
 
 # Of an event what tells of a message, as `message_of` has it.
 OF_MESSAGE: Final = (
@@ -65,12 +66,7 @@ class Event(NamedTuple):
     @property
     def as_options(self) -> Options | None:
         """The options that a Get asks with, if it has any."""
-        if self.text is None:
-            return None
-        told: dict[str, Any] = json.loads(self.text)
-        for name in ("message_id", "group_id"):
-            told[name] = bytes.fromhex(told[name])
-        return Options(**told)
+        return None if self.text is None else options_of(json.loads(self.text))
 
 
 def behind(told_index: int | None) -> int:

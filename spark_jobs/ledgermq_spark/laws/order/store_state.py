@@ -9,21 +9,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
-from ledgermq.protocol.get_options import GroupPosition, Options
+from ledgermq.protocol.get_options import GroupPosition
 from ledgermq.selector import parse_selector
 from ledgermq_spark.laws.order.store import Settings
 from ledgermq_spark.laws.order.store_groups import Group
 from ledgermq_spark.laws.order.store_pass import StorePass
-from ledgermq_spark.laws.order.store_records import (
-    IN_FLIGHT,
-    Consumer,
-    Message,
-    group_key,
-    group_place,
+from ledgermq_spark.laws.order.store_records import IN_FLIGHT, Consumer, Message, message_of
+from ledgermq_spark.log.headers import options_of, options_told
+
+# What a message came with, and what became of it, as far as JSON has it as it is.
+OF_MESSAGE: Final = (
+    *("sequence", "rank", "is_persistent", "enqueued_at_us", "header", "is_in_unit"),
 )
-from ledgermq_spark.log.headers import header_of
+BECOME: Final = ("state", "delivery", "is_in_doubt", "received")
+OF_CONSUMER: Final = (
+    *("session", "number", "credit", "waiting_since", "doubt"),
+    *("is_open", "is_suspected", "is_work_ended"),
+)
 
 
 def told(known: StorePass) -> Iterator[str]:
@@ -97,85 +101,46 @@ def _learn_rest(known: StorePass, values: dict[str, Any]) -> None:
 
 
 def _message_values(message: Message) -> dict[str, Any]:
-    return {
-        "sequence": message.sequence,
-        "rank": message.rank,
+    return {name: getattr(message, name) for name in (*OF_MESSAGE, *BECOME)} | {
         "message_id": message.message_id.hex(),
-        "is_persistent": message.is_persistent,
-        "enqueued_at_us": message.enqueued_at_us,
-        "header": message.header,
         "is_grouped": message.group is not None,
-        "is_in_unit": message.is_in_unit,
-        "state": message.state,
-        "delivery": message.delivery,
-        "is_in_doubt": message.is_in_doubt,
-        "received": message.received,
     }
 
 
 def _message(values: dict[str, Any]) -> Message:
-    header = header_of(values["header"])
-    group = group_place(header) if values["is_grouped"] else None
-    return Message(
-        sequence=values["sequence"],
-        rank=tuple(values["rank"]),
-        message_id=bytes.fromhex(values["message_id"]),
-        is_persistent=values["is_persistent"],
-        enqueued_at_us=values["enqueued_at_us"],
-        header=values["header"],
-        group=group,
+    message = message_of(
+        values["sequence"],
+        -values["rank"][0],
+        bytes.fromhex(values["message_id"]),
+        values["is_persistent"],
+        values["enqueued_at_us"],
+        values["header"],
+        values["is_grouped"],
         is_in_unit=values["is_in_unit"],
-        keeps_order=bool(header.get("k")),
-        key=group_key(header, group),
-        state=values["state"],
-        delivery=values["delivery"],
-        is_in_doubt=values["is_in_doubt"],
-        received=values["received"],
     )
+    for name in BECOME:
+        setattr(message, name, values[name])
+    return message
 
 
 def _consumer_values(consumer: Consumer) -> dict[str, Any]:
-    return {
-        "session": consumer.session,
-        "number": consumer.number,
+    return {name: getattr(consumer, name) for name in OF_CONSUMER} | {
         "selector": consumer.selector.text if consumer.selector else "",
-        "options": _hexed(consumer.options._asdict()),
-        "credit": consumer.credit,
-        "waiting_since": consumer.waiting_since,
-        "is_open": consumer.is_open,
-        "is_suspected": consumer.is_suspected,
-        "is_work_ended": consumer.is_work_ended,
+        "options": options_told(consumer.options._asdict()),
         "held": [one.sequence for one in consumer.held.values()],
-        "doubt": consumer.doubt,
         "position": _place_values(consumer.position),
         "settled_position": _place_values(consumer.settled_position),
     }
 
 
 def _consumer(values: dict[str, Any]) -> Consumer:
-    options = dict(values["options"])
-    for name in ("message_id", "group_id"):
-        options[name] = bytes.fromhex(options[name])
     return Consumer(
-        session=values["session"],
-        number=values["number"],
+        **{name: values[name] for name in OF_CONSUMER},
         selector=parse_selector(values["selector"]),
-        options=Options(**options),
-        credit=values["credit"],
-        waiting_since=values["waiting_since"],
-        is_open=values["is_open"],
-        is_suspected=values["is_suspected"],
-        is_work_ended=values["is_work_ended"],
-        doubt=values["doubt"],
+        options=options_of(values["options"]),
         position=_place(values["position"]),
         settled_position=_place(values["settled_position"]),
     )
-
-
-def _hexed(values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: value.hex() if isinstance(value, bytes) else value for name, value in values.items()
-    }
 
 
 def _place_values(position: GroupPosition | None) -> list[Any] | None:

@@ -19,7 +19,7 @@ from ledgermq.protocol.limits import (
 from ledgermq.protocol.settings import DEFAULTS, changed, wrong_in
 from ledgermq.selector import SelectorError, parse_selector
 from ledgermq_spark.journal.backups import Backups
-from ledgermq_spark.log.headers import header_of, without_group
+from ledgermq_spark.log.headers import header_of, options_of, without_group
 from ledgermq_spark.log.matching import Selected, matches
 
 if TYPE_CHECKING:
@@ -66,10 +66,7 @@ def kind_of_options(text: str | None) -> str:
     """`none`, or of get options that are given: `wrong`, `logical`, `plain` or `other`."""
     if text is None:
         return "none"
-    told = json.loads(text)
-    for name in ("message_id", "group_id"):
-        told[name] = bytes.fromhex(told[name])
-    options = get_options.Options(**told)
+    options = options_of(json.loads(text))
     if get_options.check(options) is not None:
         return "wrong"
     if options.logical_order:
