@@ -108,18 +108,18 @@ class AuditReport:
     position: int
     time: int
     verdict: str
-    anomalies: list[Evidence]
-    consequences: int
-    unproven: list[str]
-    notes: list[str]
-    compared: dict[str, int]
-    totals: list[dict[str, Any]]
-    subscription_totals: list[dict[str, Any]]
-    refusals: dict[str, int]
-    refused_records: list[dict[str, Any]]
-    corrections: list[dict[str, Any]]
-    digest: str
-    chain: str
+    anomalies: list[Evidence] = field(default_factory=list)
+    consequences: int = 0
+    unproven: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    compared: dict[str, int] = field(default_factory=dict)
+    totals: list[dict[str, Any]] = field(default_factory=list)
+    subscription_totals: list[dict[str, Any]] = field(default_factory=list)
+    refusals: dict[str, int] = field(default_factory=dict)
+    refused_records: list[dict[str, Any]] = field(default_factory=list)
+    corrections: list[dict[str, Any]] = field(default_factory=list)
+    digest: str = ""
+    chain: str = ""
     by_hand: list[dict[str, Any]] = field(default_factory=list)
     chain_proof: dict[str, Any] = field(default_factory=dict)
     conservation: dict[str, Any] = field(default_factory=dict)

@@ -102,9 +102,28 @@ class Auditing:
         if self._with_facts is not None:
             self._with_facts(facts)
         with work.stage("comparing, and asking the laws", 4):
-            subject = _subject(work, rebuilt, operations, recorded, live, facts)
-            subject = replace(
-                subject,
+            subject = Subject(
+                queue_manager=work.claim.queue_manager,
+                position=rebuilt.position,
+                time=rebuilt.time,
+                lanes=work.claim.lanes,
+                operations=operations,
+                recorded=recorded,
+                expected=Frame(facts.engine, facts.frame("outcomes")),
+                facts=facts,
+                root_bytes=rebuilt.root_bytes,
+                blocks=rebuilt.block_bytes,
+                rebuilt_messages=rebuilt.messages,
+                statuses=rebuilt.statuses,
+                topics=rebuilt.topics,
+                subscriptions=rebuilt.subscriptions,
+                groups=rebuilt.groups,
+                stalls=rebuilt.stalls,
+                digest=rebuilt.digest,
+                chain=rebuilt.chain,
+                live=live,
+                floors=lane_floors(work, recorded),
+                answered_until=answered_until(recorded, live),
                 first_findings=self._findings,
                 of_headers=self._of_headers,
                 unproven=self._unproven,
@@ -224,39 +243,6 @@ def _comparable_end(
     return end
 
 
-def _subject(
-    work: Work,
-    rebuilt: Rebuilt,
-    operations: Frame,
-    recorded: Frame,
-    live: Checkpoint | None,
-    facts: Facts,
-) -> Subject:
-    return Subject(
-        queue_manager=work.claim.queue_manager,
-        position=rebuilt.position,
-        time=rebuilt.time,
-        lanes=work.claim.lanes,
-        operations=operations,
-        recorded=recorded,
-        expected=Frame(facts.engine, facts.frame("outcomes")),
-        facts=facts,
-        root_bytes=rebuilt.root_bytes,
-        blocks=rebuilt.block_bytes,
-        rebuilt_messages=rebuilt.messages,
-        statuses=rebuilt.statuses,
-        topics=rebuilt.topics,
-        subscriptions=rebuilt.subscriptions,
-        groups=rebuilt.groups,
-        stalls=rebuilt.stalls,
-        digest=rebuilt.digest,
-        chain=rebuilt.chain,
-        live=live,
-        floors=lane_floors(work, recorded),
-        answered_until=answered_until(recorded, live),
-    )
-
-
 def audit_of_nothing(work: Work, noted: Noted) -> AuditReport:
     """The audit of a log that holds nothing: then nobody may tell of a record on it."""
     with work.stage("reading checkpoints"):
@@ -288,16 +274,6 @@ def nothing_to_prove(work: Work, position: int) -> AuditReport:
         position=position,
         time=-1,
         verdict="agrees" if empty else "unproven",
-        anomalies=[],
-        consequences=0,
         unproven=[] if empty else [why],
         notes=[why],
-        compared={},
-        totals=[],
-        subscription_totals=[],
-        refusals={},
-        refused_records=[],
-        corrections=[],
-        digest="",
-        chain="",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -57,9 +57,7 @@ class Life:
 
     def as_dict(self) -> dict[str, Any]:
         """The fields by name, for JSON."""
-        plain = {name: getattr(self, name) for name in self.__slots__}
-        steps = [{name: getattr(one, name) for name in one.__slots__} for one in self.steps]
-        return plain | {"steps": steps}
+        return asdict(self)
 
 
 # The first of some puts of a queue manager, without those of an operation that was refused.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from ledgermq_spark.audit.compare import COMPARED, Differences, Key, Row
+from ledgermq_spark.audit.compare import COMPARED, Differences, Row
 from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal, shown
 from ledgermq_spark.log.outcome_rows import OF_MESSAGES
 
@@ -53,19 +53,21 @@ def classify(
     told: list[Evidence] = []
     lost: list[_Part] = []
     extra: list[_Part] = []
-    for key, row in found.missing.items():
+    for row in found.missing.values():
         if row["kind"] == "Delivered":
             lost.extend(_parts(row, holders))
         else:
-            told.append(_outcome_lost(key, row))
-    for key, row in found.extra.items():
+            summary = f"the {row['kind']} that answers this entry is not on the lanes"
+            told.append(_evidence("lost", summary, row, expected=row["kind"]))
+    for row in found.extra.values():
         if row["kind"] == "Delivered":
             extra.extend(_parts(row, holders))
         else:
-            told.append(_outcome_unexpected(key, row))
-    for key, (wanted, rows) in found.differing.items():
+            summary = f"a {row['kind']} is on the lanes that nothing on the log calls for"
+            told.append(_evidence("unexpected", summary, row, found=row["kind"]))
+    for wanted, rows in found.differing.values():
         odd = [row for row in rows if row["hash"] != wanted["hash"]]
-        told.extend(_differing(key, wanted, odd[0], len(rows), lost, extra, holders))
+        told.extend(_differing(wanted, odd[0], len(rows), lost, extra, holders))
     told.extend(_moved(lost, extra))
     told.extend(_delivery_lost(part) for part in lost)
     told.extend(_delivery_extra(part, part.identity in delivered_before) for part in extra)
@@ -83,36 +85,24 @@ def _parts(row: Row, holders: Holders) -> list[_Part]:
     return [_Part(row, at, holder) for at in range(len(row["sequences"]))]
 
 
-def _queue(row: Row) -> str:
-    return (row["destination"] or "").removeprefix("queue:")
-
-
-def _outcome_lost(key: Key, row: Row) -> Evidence:
+def _evidence(
+    kind: str, summary: str, row: Row, part: _Part | None = None, **told: str
+) -> Evidence:
+    """A finding on an outcome, or on one message in it."""
     return Evidence(
-        kind="lost",
+        kind=kind,
         source="outcomes",
-        summary=f"the {row['kind']} that answers this entry is not on the lanes",
-        position=key[0],
-        index=key[1],
+        summary=summary,
+        queue=(row["destination"] or "").removeprefix("queue:"),
+        message_id=hexadecimal(part.value("message_ids")) if part else "",
+        position=row["position"],
+        index=row["index"],
         session=row["session"],
-        expected=row["kind"],
-    )
-
-
-def _outcome_unexpected(key: Key, row: Row) -> Evidence:
-    return Evidence(
-        kind="unexpected",
-        source="outcomes",
-        summary=f"a {row['kind']} is on the lanes that nothing on the log calls for",
-        position=key[0],
-        index=key[1],
-        session=row["session"],
-        found=row["kind"],
+        **told,
     )
 
 
 def _differing(
-    key: Key,
     wanted: Row,
     row: Row,
     times: int,
@@ -125,13 +115,10 @@ def _differing(
     if wanted["kind"] == row["kind"] == "Committed" and any(
         wanted[name] != row[name] for name in ("runs", "number", "count")
     ):
-        yield Evidence(
-            kind="torn transaction",
-            source="outcomes",
-            summary="the commit is recorded with another part of its unit of work" + again,
-            position=key[0],
-            index=key[1],
-            session=wanted["session"],
+        yield _evidence(
+            "torn transaction",
+            "the commit is recorded with another part of its unit of work" + again,
+            wanted,
             expected=f"numbered {wanted['runs'] or 'nothing'}; consumed {wanted['number']}",
             found=f"numbered {row['runs'] or 'nothing'}; consumed {row['number']}",
         )
@@ -141,32 +128,21 @@ def _differing(
         if name == "detail" and wanted["reason"] != row["reason"]:
             continue
         if wanted[name] != row[name]:
-            yield _altered(key, wanted, name, wanted[name], row[name], again)
+            yield _altered(wanted, name, wanted[name], row[name], again)
     if wanted["kind"] == row["kind"] == "Delivered":
         calls, told = _parts(wanted, holders), _parts(row, holders)
-        yield from _messages_differ(key, calls, told, again, lost, extra)
+        yield from _messages_differ(calls, told, again, lost, extra)
 
 
 def _altered(
-    key: Key, row: Row, name: str, wanted: Any, found: Any, again: str, part: _Part | None = None
+    row: Row, name: str, wanted: Any, found: Any, again: str, part: _Part | None = None
 ) -> Evidence:
-    return Evidence(
-        kind="altered outcome",
-        source="outcomes",
-        summary=f"{name} of the recorded {row['kind']} is not what the log makes it" + again,
-        queue=_queue(row),
-        message_id=hexadecimal(part.value("message_ids")) if part else "",
-        position=key[0],
-        index=key[1],
-        session=row["session"],
-        field=name,
-        expected=shown(wanted),
-        found=shown(found),
-    )
+    summary = f"{name} of the recorded {row['kind']} is not what the log makes it" + again
+    values = {"expected": shown(wanted), "found": shown(found)}
+    return _evidence("altered outcome", summary, row, part, field=name, **values)
 
 
 def _messages_differ(
-    key: Key,
     calls: list[_Part],
     told: list[_Part],
     again: str,
@@ -178,9 +154,8 @@ def _messages_differ(
         for call, one in zip(calls, told, strict=True):
             for name, column in PER_MESSAGE:
                 if call.value(column) != one.value(column):
-                    yield _altered(
-                        key, call.row, name, call.value(column), one.value(column), again, call
-                    )
+                    values = call.value(column), one.value(column)
+                    yield _altered(call.row, name, *values, again, call)
         return
     if sorted(before) == sorted(after):
         place = next(at for at, (a, b) in enumerate(zip(before, after, strict=True)) if a != b)
@@ -196,18 +171,9 @@ def _reordered(call: _Part, found: _Part) -> Evidence:
     row = call.row
     same = (row["position"], row["index"]) == (found.row["position"], found.row["index"])
     what = "another message stands in its place" if same else "it was delivered elsewhere"
-    return Evidence(
-        kind="reordered",
-        source="outcomes",
-        summary=f"the message was not delivered in its turn: {what}",
-        queue=_queue(row),
-        message_id=hexadecimal(call.value("message_ids")),
-        position=row["position"],
-        index=row["index"],
-        session=row["session"],
-        expected=_place(call),
-        found=_place(found),
-    )
+    summary = f"the message was not delivered in its turn: {what}"
+    places = {"expected": _place(call), "found": _place(found)}
+    return _evidence("reordered", summary, row, call, **places)
 
 
 def _place(part: _Part) -> str:
@@ -234,34 +200,15 @@ def _moved(lost: list[_Part], extra: list[_Part]) -> list[Evidence]:
 
 
 def _delivery_lost(part: _Part) -> Evidence:
-    row = part.row
-    return Evidence(
-        kind="lost",
-        source="outcomes",
-        summary="the log delivers this message here, the lanes do not",
-        queue=_queue(row),
-        message_id=hexadecimal(part.value("message_ids")),
-        position=row["position"],
-        index=row["index"],
-        session=row["session"],
-        expected=_place(part),
-    )
+    summary = "the log delivers this message here, the lanes do not"
+    return _evidence("lost", summary, part.row, part, expected=_place(part))
 
 
 def _delivery_extra(part: _Part, before: bool) -> Evidence:
-    row = part.row
+    kind = "duplicated" if before else "unexpected"
     why = "a message delivered before" if before else "a message that was not to be delivered"
-    return Evidence(
-        kind="duplicated" if before else "unexpected",
-        source="outcomes",
-        summary=f"the lanes deliver {why} here, the log does not",
-        queue=_queue(row),
-        message_id=hexadecimal(part.value("message_ids")),
-        position=row["position"],
-        index=row["index"],
-        session=row["session"],
-        found=_place(part),
-    )
+    summary = f"the lanes deliver {why} here, the log does not"
+    return _evidence(kind, summary, part.row, part, found=_place(part))
 
 
 def _broken_chains(found: Differences) -> Iterable[Evidence]:
