@@ -19,7 +19,7 @@ from ledgermq_spark.log.store import files_of
 from ledgermq_spark.rebuild.checkpoints import state_digest
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 # Parts of which there is one row, and which fit the driver.
 SMALL = (
@@ -107,12 +107,6 @@ class Rebuilt:
         told = self.rows.where("part = 'links'")
         return told.select(f.col("block").alias("position"), "payload")
 
-    def queue_statuses(self, spark: SparkSession) -> DataFrame:
-        """The statuses of the queues as a DataFrame, one row per queue."""
-        schema = ", ".join(f"{name} {kind}" for name, kind in STATUS_COLUMNS)
-        rows = [tuple(one[name] for name, _ in STATUS_COLUMNS) for one in self.statuses]
-        return spark.createDataFrame(rows, schema)
-
 
 STORED_COLUMNS = (
     ("queue", TEXT),
@@ -146,33 +140,6 @@ def stored_rows(block: dict[str, Any]) -> list[tuple[Any, ...]]:
         }
         rows.append((*head, *(told[name] for name in names)))
     return rows
-
-
-STATUS_COLUMNS = (
-    ("name", "string"),
-    ("created_position", "long"),
-    ("description", "string"),
-    ("message_bytes_max", "long"),
-    ("unacknowledged_max", "long"),
-    ("group_affinity", "boolean"),
-    ("groups", "long"),
-    ("temporary", "boolean"),
-    ("gets_disabled", "boolean"),
-    ("receivers", "long"),
-    ("message_count", "long"),
-    ("sent_and_committed", "long"),
-    ("removed_by_administration", "long"),
-    ("min_sequence", "long"),
-    ("max_sequence", "long"),
-    ("next_sequence", "long"),
-    ("first_enqueued_at", "long"),
-    ("last_enqueued_at", "long"),
-    ("current", "long"),
-    ("pending", "long"),
-    ("uncommitted_puts", "long"),
-    ("unacknowledged", "long"),
-    ("uncommitted_gets", "long"),
-)
 
 
 def rebuilt_from(

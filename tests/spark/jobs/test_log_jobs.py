@@ -45,8 +45,7 @@ def test_a_rebuild_is_the_fold_at_any_position(spark, log):
         assert rebuilt.root_bytes == encode_root(root_of(state))
         assert rebuilt.blocks() == list(blocks(state))
         assert rebuilt.chain == chain_of(log.entries)[position]
-        names = [row["name"] for row in rebuilt.queue_statuses(spark).collect()]
-        assert names == sorted(state.queues)
+        assert [one["name"] for one in rebuilt.statuses] == sorted(state.queues)
 
 
 def test_a_rebuild_from_a_checkpoint_is_the_one_from_zero(spark, log):
