@@ -40,15 +40,9 @@ WHERE coalesce(told, 0) <> coalesce(count, 0)
 # is asked after each entry, and after each move of one through which messages come and go.
 SIZED = """
 WITH
-sizes AS (
-    SELECT queue_manager, position AS put_position, put_index,
-        size_bytes + headers_bytes[put_index] AS size_bytes
-    FROM {operations} LATERAL VIEW posexplode(sizes_bytes) AS put_index, size_bytes
-    WHERE kind = 'Put'
-),
 turns AS (
     SELECT queue_manager, store, kind, before, after, position, step, size_bytes
-    FROM {new_moves} JOIN sizes USING (queue_manager, put_position, put_index)
+    FROM {new_moves} JOIN {puts} USING (queue_manager, put_position, put_index)
 ),
 together AS (
     SELECT queue_manager, store, kind, before, after, sum(size_bytes) AS size_bytes FROM turns

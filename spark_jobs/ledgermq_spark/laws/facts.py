@@ -17,7 +17,7 @@ from ledgermq_spark.laws.engines.engine import Pass
 from ledgermq_spark.laws.law import FOUND, ORDER
 from ledgermq_spark.laws.limits import message_frames, room_frames
 from ledgermq_spark.laws.order import judging, store_events
-from ledgermq_spark.laws.places import consumers, directory
+from ledgermq_spark.laws.places import directory
 from ledgermq_spark.laws.refusals import refusal_frames
 from ledgermq_spark.laws.sources import source_frames
 from ledgermq_spark.laws.storage import relocations, segment_frames
@@ -258,7 +258,6 @@ DERIVED: dict[str, Made] = {}
 for frames in (
     OWN,
     all_tables.DERIVED,
-    consumers.FRAMES,
     segment_frames.FRAMES,
     relocations.FRAMES,
     session_frames.FRAMES,

@@ -68,10 +68,7 @@ ends AS (
     SELECT queue_manager, session, replied_at AS position FROM {applied}
     WHERE kind IN ('Commit', 'Rollback', 'Close') AND reply <> 'Refused'
     UNION
-    SELECT queue_manager, session, position FROM {outcomes}
-    WHERE kind = 'SessionEnded' AND session_sequence = 0
-    UNION
-    SELECT queue_manager, session, position FROM {forced_rollbacks}
+    SELECT queue_manager, session, position FROM {losses}
 ),
 puts AS (
     SELECT queue_manager, session, put_position, put_index, store, kind,
@@ -111,10 +108,8 @@ SELECT queue_manager, replied_at AS position, -1 AS store, -1 AS sequence, sessi
     'a put was answered otherwise than its session puts messages' AS summary,
     IF(mode = 'TRANSACTED', 'Accepted', 'Enqueued') AS expected, reply AS found
 FROM {applied}
-    JOIN (
-        SELECT queue_manager, position AS session, acknowledge_mode AS mode FROM {operations}
-        WHERE kind = 'Open'
-    ) USING (queue_manager, session)
+    JOIN (SELECT queue_manager, session, acknowledge_mode AS mode FROM {sessions})
+        USING (queue_manager, session)
 WHERE kind = 'Put' AND reply IN ('Accepted', 'Enqueued')
     AND (mode = 'TRANSACTED') <> (reply = 'Accepted')
 """

@@ -11,20 +11,23 @@ from typing import Final
 from ledgermq.protocol.limits import REPLIES_MAX
 
 # Each session that was opened. A connection is there from the first of its sessions on until all
-# have ended; its lane, client id and takeover are those of that first one (PROTOCOL.md §5).
+# have ended (SES-39); its lane, client id and takeover are those of that first one (§5).
 SESSIONS: Final = """
 WITH
 ends AS (
-    SELECT queue_manager, session AS position, min(position) AS ended_at,
-        min_by(reason, position) AS ended_as
+    SELECT queue_manager, session AS position, min(struct(position, index, reason)) AS end
     FROM {outcomes} WHERE kind = 'SessionEnded'
     GROUP BY queue_manager, session
 ),
 opened AS (
     SELECT queue_manager, position AS session, acknowledge_mode, suspect_timeout_ms,
         redelivery_delay_ms, lower(hex(connection)) AS connection, lane, client_id,
-        lower(hex(takeover)) AS takeover, ended_at, ended_as,
-        coalesce(ended_as IN ('LOST', 'UNCONFIRMED'), FALSE) AS ended_due
+        lower(hex(takeover)) AS takeover, end.position AS ended_at, end.index AS ended_index,
+        end.reason AS ended_as, coalesce(end.reason IN ('LOST', 'UNCONFIRMED'), FALSE) AS ended_due,
+        coalesce(CAST(get_json_object(settings, '$.unit_of_work_time_limit_ms') AS BIGINT), 0)
+            AS unit_of_work_time_limit_ms,
+        coalesce(CAST(get_json_object(settings, '$.unit_of_work_idle_limit_ms') AS BIGINT), 0)
+            AS unit_of_work_idle_limit_ms
     FROM {operations}
     LEFT SEMI JOIN (SELECT queue_manager, position FROM {outcomes} WHERE kind = 'Opened')
         USING (queue_manager, position)
@@ -43,13 +46,17 @@ eras AS (
 ),
 connections AS (
     SELECT queue_manager, connection, era, min(session) AS connection_opened_at,
-        IF(count(*) = count(ended_at), max(ended_at), NULL) AS connection_ended_at,
-        max_by(ended_due, (coalesce(ended_at, -1), NOT ended_due)) AS connection_ended_due
+        IF(count(*) = count(ended_at), max(struct(ended_at, ended_index, ended_due)), NULL) AS last
     FROM eras GROUP BY ALL
 )
-SELECT eras.* EXCEPT (era, is_first), connection_opened_at, connection_ended_at,
-    connection_ended_due
+SELECT eras.* EXCEPT (era, is_first), connection_opened_at, last.ended_at AS connection_ended_at,
+    last.ended_index AS connection_ended_index, last.ended_due AS connection_ended_due
 FROM eras JOIN connections USING (queue_manager, connection, era)
+"""
+CONNECTION_ENDS: Final = """
+SELECT DISTINCT queue_manager, connection, connection_ended_at AS position,
+    connection_ended_index AS index
+FROM {sessions} WHERE connection_ended_at IS NOT NULL
 """
 # Every operation of a session, with what was told at once of it, and with what §4 makes of its
 # number: `session-unknown`, `reply-forgotten`, `session-sequence-gap`, `session-window-full`;
@@ -119,8 +126,18 @@ UNION ALL
 SELECT queue_manager, session, position, index, 'unit-of-work-timed-out'
 FROM {outcomes} WHERE kind = 'Returned' AND session_sequence = 0
 """
+# Where what a session held came back though it did not ask for that: it was lost or ended, or its
+# unit of work was rolled back.
+LOSSES: Final = """
+SELECT queue_manager, session, position FROM {outcomes}
+WHERE kind = 'SessionEnded' AND session_sequence = 0
+UNION
+SELECT queue_manager, session, position FROM {forced_rollbacks}
+"""
 FRAMES: Final = {
     "sessions": SESSIONS,
+    "connection_ends": CONNECTION_ENDS,
     "conduct": CONDUCT,
     "forced_rollbacks": FORCED_ROLLBACKS,
+    "losses": LOSSES,
 }

@@ -98,15 +98,10 @@ FROM compared WHERE due <> coalesce(reply, 'nothing')
 # second suspicion in a row changes nothing, and an end by time comes before what its entry does.
 DEADLINES = """
 WITH
-opened AS (
-    SELECT queue_manager, position AS session, suspect_timeout_ms FROM {operations}
-    JOIN (SELECT queue_manager, position FROM {outcomes} WHERE kind = 'Opened')
-        USING (queue_manager, position)
-),
 turns AS (
     SELECT queue_manager, session, session AS position, 'open' AS turn, 30000000 AS lasts_us,
         1 AS rank
-    FROM opened
+    FROM {sessions}
     UNION ALL
     SELECT queue_manager, session, position, 'life', NULL, 1
     FROM {operations} LEFT ANTI JOIN (
@@ -118,7 +113,7 @@ turns AS (
         opened.suspect_timeout_ms * 1000, 1
     FROM (SELECT queue_manager, position, explode(sessions) AS session FROM {operations}
             WHERE kind = 'Suspect')
-        JOIN opened USING (queue_manager, session)
+        JOIN {sessions} AS opened USING (queue_manager, session)
     WHERE session < position
     UNION ALL
     SELECT queue_manager, session, position,
@@ -200,7 +195,7 @@ lanes AS (
 ),
 due AS (
     SELECT lanes.*, ended.position IS NOT NULL AS is_over
-    FROM lanes LEFT JOIN (SELECT DISTINCT * FROM {connection_ends}) AS ended
+    FROM lanes LEFT JOIN {connection_ends} AS ended
         ON lanes.queue_manager = ended.queue_manager
         AND lower(hex(lanes.connection)) = ended.connection
         AND before_it = struct(ended.position, ended.index)

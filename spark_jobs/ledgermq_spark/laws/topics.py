@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ledgermq_spark.laws.law import Breach, Law
 from ledgermq_spark.laws.refusals.expressions import may_stand
-from ledgermq_spark.tables.events import PUT_MESSAGES
 
 HELD = """
 WITH
@@ -58,16 +57,14 @@ offered AS (
     WHERE sub.kind = 'subscription' AND {may_stand("made_at", "gone_at", "position")}
 ),
 senders AS (
-    SELECT queue_manager, session, connection, client_id AS sender_client_id FROM {{session_ends}}
+    SELECT queue_manager, session, connection, client_id AS sender_client_id FROM {{sessions}}
 ),
 receivers AS (
     SELECT one.queue_manager, one.store, one.position, one.session,
         bool_or(opened_at < position AND coalesce(position < closed_at, TRUE)) AS is_local
     FROM offered AS one JOIN senders USING (queue_manager, session)
-    JOIN (
-        SELECT queue_manager, store, lower(hex(connection)) AS connection, opened_at, closed_at
-        FROM {{consumers}}
-    ) USING (queue_manager, store, connection)
+    JOIN (SELECT queue_manager, store, connection, opened_at, closed_at FROM {{consumers}})
+        USING (queue_manager, store, connection)
     WHERE no_local AND {may_stand("opened_at", "closed_at", "position")}
     GROUP BY ALL
 ),
@@ -79,7 +76,7 @@ judged AS (
         AND suits(selector, IF(selector = '', NULL, struct(message_id, priority, persistent,
             one.time_us, header)), FALSE) AS is_wanted
     FROM offered AS one
-        JOIN ({PUT_MESSAGES}) USING (queue_manager, put_position, put_index)
+        JOIN {{puts}} USING (queue_manager, put_position, put_index)
         LEFT JOIN senders USING (queue_manager, session)
         LEFT JOIN receivers USING (queue_manager, store, position, session)
 ),

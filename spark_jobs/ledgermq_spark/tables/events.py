@@ -7,20 +7,21 @@ the entry at its position asked for, and the field's words for what happened.
 from __future__ import annotations
 
 # What was put, message by message, whatever was answered.
-PUT_MESSAGES = """
-SELECT queue_manager, position AS put_position, put_index, message_id,
-    priorities[put_index] AS priority, persistent[put_index] AS persistent,
-    sizes_bytes[put_index] AS content_bytes, get(headers, put_index) AS header
-FROM {operations} LATERAL VIEW posexplode(message_ids) AS put_index, message_id
-WHERE kind = 'Put'
-"""
-PUTS = f"""
+PUTS = """
 SELECT *,
     get_json_object(header, '$.g.i') AS group_id,
     CAST(get_json_object(header, '$.g.n') AS BIGINT) AS group_sequence,
     get_json_object(header, '$.c') AS correlation_id,
-    nullif(get_json_object(header, '$.p'), '{{{{}}}}') AS properties
-FROM ({PUT_MESSAGES})
+    nullif(get_json_object(header, '$.p'), '{{}}') AS properties
+FROM (
+    SELECT queue_manager, position AS put_position, put_index, message_id,
+        priorities[put_index] AS priority, persistent[put_index] AS persistent,
+        sizes_bytes[put_index] AS content_bytes,
+        sizes_bytes[put_index] + headers_bytes[put_index] AS size_bytes,
+        get(headers, put_index) AS header
+    FROM {operations} LATERAL VIEW posexplode(message_ids) AS put_index, message_id
+    WHERE kind = 'Put'
+)
 """
 # Puts that waited for room: each message of them, where it began to.
 BLOCKED = """

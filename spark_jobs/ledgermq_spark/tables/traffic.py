@@ -126,7 +126,7 @@ WITH ended AS (
         ON one.queue_manager = asked.queue_manager AND one.gone_at = asked.position
     LEFT JOIN {{stores}} AS topic ON one.queue_manager = topic.queue_manager
         AND topic.kind = 'topic' AND one.topic_store = topic.store AND one.gone_at = topic.gone_at
-    LEFT JOIN {{topic_consumers}} AS consumer ON one.queue_manager = consumer.queue_manager
+    LEFT JOIN {{opened_consumers}} AS consumer ON one.queue_manager = consumer.queue_manager
         AND one.life = consumer.life AND one.subscription = consumer.subscription
         AND one.client_id <=> consumer.client_id AND one.gone_at = consumer.closed_at.position
     LEFT JOIN {{sessions}} AS ends ON one.queue_manager = ends.queue_manager

@@ -28,7 +28,6 @@ IN_ORDER = {
     for one in (
         "manager_settings",
         "settings",
-        "storage_settings",
         "entries",
         "appended",
         "segments_used",

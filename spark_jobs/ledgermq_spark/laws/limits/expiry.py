@@ -9,10 +9,9 @@ from ledgermq_spark.laws.law import Breach
 # Nobody holds it, and an entry was over at which its time was.
 OVERDUE = """
 WITH
-ends AS (SELECT queue_manager, max(position) + 1 AS end_at FROM {clock} GROUP BY queue_manager),
 last AS (
-    SELECT stay.*, least(left_at, until_position, end_at) AS next_at
-    FROM {stays} AS stay JOIN ends USING (queue_manager)
+    SELECT stay.*, least(left_at, until_position, end_at + 1) AS next_at
+    FROM {stays} AS stay JOIN {log_end} USING (queue_manager)
     WHERE after IN ('available', 'unborn', 'delayed')
 ),
 clocked AS (

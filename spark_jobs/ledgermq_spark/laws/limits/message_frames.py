@@ -129,16 +129,13 @@ WITH flown AS (
             AND before IN ('unacknowledged', 'uncommitted get')
     ) USING (queue_manager, session, delivery)
     WINDOW life AS (PARTITION BY queue_manager, session, delivery ORDER BY position, step)
-),
-opens AS (
-    SELECT queue_manager, position AS session, redelivery_delay_ms AS session_delay_ms
-    FROM {operations} WHERE kind = 'Open'
 )
 SELECT flown.*, coalesce(redelivery_delay_ms, -1) AS consumer_delay_ms, session_delay_ms,
     append_time_us, redelivery_steps, redelivery_delay_override_ms, redelivery_delay_max_ms,
     redelivery_delay_multiplier_percent, backouts - uncounted AS counted
 FROM flown
-    JOIN opens USING (queue_manager, session)
+    JOIN (SELECT queue_manager, session, redelivery_delay_ms AS session_delay_ms FROM {sessions})
+        USING (queue_manager, session)
     JOIN (SELECT queue_manager, position, IF(trusted, append_time_us, 0) AS append_time_us
         FROM {operations}) USING (queue_manager, position)
     LEFT JOIN (SELECT queue_manager, session, consumer, redelivery_delay_ms FROM {consumers})

@@ -96,11 +96,7 @@ WHERE IF(is_too_often, IF(is_sent, 'moved', 'dropped'), '') <> cause
 # What came in the same entry as the operation that tells of it may have come before or after it.
 UNCOUNTED = """
 WITH
-lost AS (
-    SELECT DISTINCT queue_manager, session, position, TRUE AS is_lost FROM {outcomes}
-    WHERE kind = 'SessionEnded' AND session_sequence = 0
-    UNION SELECT queue_manager, session, position, TRUE FROM {forced_rollbacks}
-),
+lost AS (SELECT *, TRUE AS is_lost FROM {losses}),
 through AS (
     SELECT queue_manager, session, lost.position,
         max(IF(said.position < lost.position, least_through, NULL)) AS least_through,

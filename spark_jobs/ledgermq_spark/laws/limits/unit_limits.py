@@ -31,18 +31,10 @@ altered AS (
     SELECT queue_manager, replied_at AS position FROM {{applied}}
     WHERE kind = 'AlterQueueManager' AND reply <> 'Refused' AND settings LIKE '%unit_of_work_%'
 ),
-opened AS (
-    SELECT queue_manager, position AS session,
-        coalesce(CAST(get_json_object(settings, '$.unit_of_work_time_limit_ms') AS BIGINT), 0)
-            AS unit_of_work_time_limit_ms,
-        coalesce(CAST(get_json_object(settings, '$.unit_of_work_idle_limit_ms') AS BIGINT), 0)
-            AS unit_of_work_idle_limit_ms
-    FROM {{operations}} WHERE kind = 'Open'
-),
 limited AS (
     SELECT queue_manager, session, ended_at, ended_due, unit_of_work_time_limit_ms,
         unit_of_work_idle_limit_ms
-    FROM {{sessions}} JOIN opened USING (queue_manager, session)
+    FROM {{sessions}}
         LEFT JOIN (SELECT DISTINCT queue_manager, TRUE AS has_altered FROM altered)
             USING (queue_manager)
         LEFT JOIN (SELECT DISTINCT queue_manager, session, TRUE AS has_ended FROM timed_out)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq_spark.laws.refusals.expressions import stands
-from ledgermq_spark.tables.events import PUT_MESSAGES
 
 # Columns of `event.Event` after those that say which store it is.
 EVENT_TYPES: Final = {
@@ -39,45 +38,40 @@ GROUP BY ALL
 # leaves flight: a session that was lost, or whose unit of work was ended, held it, so it is in
 # doubt. Of what moved: not by hand. Open puts matter as far as they are in groups; `number` of what
 # is put is the position of the Put.
-MOVES: Final = f"""
+MOVES: Final = """
 WITH
-put AS ({PUT_MESSAGES}),
 published AS (
     SELECT queue_manager, put_position, put_index, min(struct(position, step)) AS published_at
-    FROM {{moves}} WHERE kind = 'topic'
+    FROM {moves} WHERE kind = 'topic'
     GROUP BY ALL
 ),
 copies AS (
     SELECT queue_manager, replied_at AS position,
         IF(get_json_object(settings, '$.selection.source') LIKE 'queue:%', 'queue', 'subscription')
             AS copied_from
-    FROM {{applied}} WHERE kind = 'CopyMessages' AND reply <> 'Refused'
+    FROM {applied} WHERE kind = 'CopyMessages' AND reply <> 'Refused'
 ),
 copied AS (
     SELECT DISTINCT queue_manager, put_position, put_index
-    FROM {{moves}} LEFT SEMI JOIN copies USING (queue_manager, position)
+    FROM {moves} LEFT SEMI JOIN copies USING (queue_manager, position)
     LEFT SEMI JOIN published USING (queue_manager, put_position, put_index)
     WHERE before = 'new'
 ),
 left_behind AS (
     SELECT queue_manager, position, step, coalesce(copied_from, lag(kind) OVER life) AS came_from
-    FROM {{moves}} LEFT SEMI JOIN copied USING (queue_manager, put_position, put_index)
+    FROM {moves} LEFT SEMI JOIN copied USING (queue_manager, put_position, put_index)
         LEFT JOIN copies USING (queue_manager, position)
     WHERE kind <> 'topic'
     WINDOW life AS (PARTITION BY queue_manager, put_position, put_index ORDER BY position, step)
 ),
 delivered AS (
     SELECT queue_manager, position, session, first_delivery + at AS delivery, index
-    FROM {{outcomes}} LATERAL VIEW posexplode(sequences) AS at, sequence
+    FROM {outcomes} LATERAL VIEW posexplode(sequences) AS at, sequence
     WHERE kind = 'Delivered'
 ),
-lost AS (
-    SELECT queue_manager, position, session, TRUE AS is_lost FROM {{outcomes}}
-    WHERE kind = 'SessionEnded' AND session_sequence = 0
-    UNION SELECT queue_manager, position, session, TRUE FROM {{forced_rollbacks}}
-),
+lost AS (SELECT *, TRUE AS is_lost FROM {losses}),
 by_hand AS (
-    SELECT queue_manager, position, TRUE AS is_by_hand FROM {{operations}}
+    SELECT queue_manager, position, TRUE AS is_by_hand FROM {operations}
     WHERE kind = 'MoveMessages'
 )
 SELECT queue_manager, store, position, step, CAST(NULL AS BIGINT) AS index, after AS what, before,
@@ -85,9 +79,9 @@ SELECT queue_manager, store, position, step, CAST(NULL AS BIGINT) AS index, afte
     message_id, persistent AS is_persistent,
     kind = 'queue' AND coalesce(came_from = 'queue', published_at > struct(position, step), TRUE)
         AS flag
-FROM {{moves}}
+FROM {moves}
 LEFT JOIN left_behind USING (queue_manager, position, step)
-LEFT JOIN put USING (queue_manager, put_position, put_index)
+LEFT JOIN {puts} USING (queue_manager, put_position, put_index)
 LEFT JOIN published USING (queue_manager, put_position, put_index)
 WHERE kind <> 'topic' AND before IN ('new', 'uncommitted put')
     AND (sequence >= 0 OR header LIKE '%"g":%')
@@ -95,7 +89,7 @@ UNION ALL
 SELECT queue_manager, store, position, step, index, after, before, cause, sequence, session,
     consumer, delivery, NULL, time_us, NULL, NULL, NULL,
     IF(cause = 'moved', is_by_hand IS NULL, is_lost IS NOT NULL)
-FROM {{moves}}
+FROM {moves}
 LEFT JOIN delivered USING (queue_manager, position, session, delivery)
 LEFT JOIN by_hand USING (queue_manager, position)
 LEFT JOIN lost USING (queue_manager, position, session)

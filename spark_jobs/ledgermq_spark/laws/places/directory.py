@@ -8,40 +8,18 @@ it went by the row whose `until_position` is that.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from typing import Any, Final
 
-from ledgermq.protocol.settings import REDELIVERY_DELAY, REDELIVERY_FIELDS
+from ledgermq.protocol.operations import CreateQueue
+from ledgermq.protocol.settings import (
+    DEFAULTS,
+    OPERATION_FIELDS,
+    REDELIVERY_DELAY,
+    REDELIVERY_FIELDS,
+)
 
-# Each session with its connection and its end, if it has ended.
-SESSION_ENDS = """
-WITH moments AS (
-    SELECT queue_manager, session,
-        min(IF(kind = 'Opened', struct(position, index), NULL)) AS opened_at,
-        min(IF(kind = 'SessionEnded', struct(position, index), NULL)) AS ended_at
-    FROM {outcomes} WHERE kind IN ('Opened', 'SessionEnded')
-    GROUP BY ALL
-)
-SELECT queue_manager, session, lower(hex(connection)) AS connection, client_id, opened_at, ended_at
-FROM moments
-JOIN (
-    SELECT queue_manager, position AS session, connection, client_id
-    FROM {operations} WHERE kind = 'Open'
-) USING (queue_manager, session)
-"""
-# A connection ends with the last of its sessions (SES-39).
-CONNECTION_ENDS = """
-WITH changes AS (
-    SELECT queue_manager, connection, opened_at AS at, 1 AS change FROM {session_ends}
-    UNION ALL
-    SELECT queue_manager, connection, ended_at, -1 FROM {session_ends} WHERE ended_at IS NOT NULL
-)
-SELECT queue_manager, connection, at.position AS position, at.index AS index
-FROM (
-    SELECT *, sum(change) OVER (PARTITION BY queue_manager, connection ORDER BY at) AS sessions
-    FROM changes
-)
-WHERE sessions = 0
-"""
 # A queue or topic begins with what creates it, or with its first use, and ends by Delete or with
 # its connection: an era of its name for each end. It is there from `made_at`; `store` is the
 # position of the operation, which is an earlier one where a Put waited before it was let in (§16).
@@ -79,8 +57,9 @@ FROM (
 )
 WHERE made IS NOT NULL
 """
-# Consumers of topics: the subscription that each asked for, and when it was closed.
-TOPIC_CONSUMERS = """
+# Consumers that were accepted, each with its queue or topic (`place_store`), and of topics with the
+# subscription that it asked for; `closed_at` is null where it is open at the end.
+OPENED_CONSUMERS = """
 WITH closes AS (
     SELECT queue_manager, session, consumer,
         min(struct(replied_at AS position, reply_index AS index)) AS closed_at
@@ -88,20 +67,23 @@ WITH closes AS (
     GROUP BY ALL
 )
 SELECT queue_manager, session, consumer, replied_at AS position, reply_index AS index,
-    CASE WHEN durable THEN 'durable' WHEN shared THEN 'shared' ELSE 'consumer' END AS life,
+    CASE WHEN place.kind = 'queue' THEN NULL WHEN durable THEN 'durable' WHEN shared THEN 'shared'
+        ELSE 'consumer' END AS life,
     IF(durable OR shared, subscription, concat_ws('/', session, consumer)) AS subscription,
-    one.client_id, shared,
-    struct(topic.store AS topic_store, destination, no_local,
+    one.client_id, one.connection, shared, asked.redelivery_delay_ms,
+    struct(place.store AS place_store, destination, no_local,
         IF(trim(BOTH ' \\t\\f\\r\\n' FROM selector) = '', '', selector) AS selector) AS wanted,
-    topic.gone_at AS topic_gone_at, least(closed_at, ended_at) AS closed_at
+    place.gone_at AS place_gone_at,
+    least(closed_at, IF(ended_at IS NULL, NULL, struct(ended_at AS position, ended_index AS index)))
+        AS closed_at
 FROM (
-    SELECT * EXCEPT (client_id), target AS destination FROM {applied}
-    WHERE kind = 'OpenConsumer' AND reply <> 'Refused' AND target LIKE 'topic:%'
-)
-JOIN {session_ends} AS one USING (queue_manager, session)
-JOIN {destinations} AS topic USING (queue_manager, destination)
+    SELECT * EXCEPT (client_id, connection), target AS destination FROM {applied}
+    WHERE kind = 'OpenConsumer' AND reply <> 'Refused'
+) AS asked
+JOIN {sessions} AS one USING (queue_manager, session)
+JOIN {destinations} AS place USING (queue_manager, destination)
 LEFT JOIN closes USING (queue_manager, session, consumer)
-WHERE topic.made_at <= replied_at AND (topic.gone_at IS NULL OR replied_at < topic.gone_at)
+WHERE made_at <= replied_at AND (gone_at IS NULL OR replied_at < gone_at)
 """
 # A subscription is there from the first consumer that none of its identity suits: durable until
 # Unsubscribe, else until the last consumer is closed; what is in flight then may still return.
@@ -109,15 +91,15 @@ STORES = """
 WITH
 changes AS (
     SELECT queue_manager, life, subscription, client_id, position, index, 1 AS change
-    FROM {topic_consumers}
+    FROM {opened_consumers} WHERE life IS NOT NULL
     UNION ALL
     SELECT queue_manager, life, subscription, client_id, closed_at.position, closed_at.index, -1
-    FROM {topic_consumers} WHERE closed_at IS NOT NULL
+    FROM {opened_consumers} WHERE life IS NOT NULL AND closed_at IS NOT NULL
 ),
 moments AS (
     SELECT queue_manager, life, subscription, client_id, position, index, shared, wanted,
-        topic_gone_at
-    FROM {topic_consumers}
+        place_gone_at
+    FROM {opened_consumers} WHERE life IS NOT NULL
     UNION ALL
     SELECT DISTINCT queue_manager, life, subscription, client_id, position, index, NULL, NULL, NULL
     FROM (
@@ -133,7 +115,7 @@ moments AS (
         SELECT * EXCEPT (client_id) FROM {applied}
         WHERE kind = 'Unsubscribe' AND reply <> 'Refused'
     )
-    JOIN {session_ends} AS one USING (queue_manager, session)
+    JOIN {sessions} AS one USING (queue_manager, session)
 ),
 turns AS (
     SELECT *, NOT lag(wanted) OVER identity <=> wanted OR wanted IS NULL AS is_turn FROM moments
@@ -146,36 +128,61 @@ lives AS (
     FROM turns WHERE is_turn
 )
 SELECT queue_manager, position AS store, 'subscription' AS kind, wanted.destination, subscription,
-    life, client_id, shared, wanted.selector, wanted.no_local, wanted.topic_store,
-    position AS made_at, least(ended_at, topic_gone_at) AS gone_at
+    life, client_id, shared, wanted.selector, wanted.no_local,
+    wanted.place_store AS topic_store, position AS made_at,
+    least(ended_at, place_gone_at) AS gone_at
 FROM lives WHERE wanted IS NOT NULL
 UNION ALL
 SELECT queue_manager, store, kind, destination, NULL, NULL, NULL, NULL, NULL, NULL, NULL, made_at,
     gone_at
 FROM {destinations}
 """
+# Each consumer that was accepted, open from `opened_at` until `closed_at` (null: open at the end);
+# `store` is where its queue or subscription was made. A topic's subscription has the selector, its
+# consumers have none (PROTOCOL.md §5, §12).
+CONSUMERS = """
+SELECT one.queue_manager, session, consumer, one.position AS opened_at,
+    one.closed_at.position AS closed_at, wanted.destination AS destination,
+    IF(one.life IS NULL, wanted.place_store, sub.store) AS store,
+    IF(one.life IS NULL, wanted.selector, '') AS selector, connection, redelivery_delay_ms
+FROM {opened_consumers} AS one LEFT JOIN {stores} AS sub ON sub.queue_manager = one.queue_manager
+    AND sub.life = one.life AND sub.subscription = one.subscription
+    AND sub.client_id = one.client_id AND sub.made_at <= one.position
+    AND (sub.gone_at IS NULL OR sub.gone_at > one.position)
+"""
+# What changes the credit of a consumer: its Gets with their options (null: as before), and what
+# withdraws it all, which is a credit of 0; `told_index` where that was told before the operation.
+CREDITS: Final = """
+SELECT queue_manager, replied_at AS position, kind, session, consumer, number AS credit, options,
+    CAST(NULL AS INT) AS told_index
+FROM {applied} WHERE kind = 'Get' AND reply = 'Accepted'
+UNION ALL
+SELECT queue_manager, position, kind, session, consumer, 0, NULL, told_index
+FROM {consumers} JOIN (
+    SELECT queue_manager, replied_at AS position, kind, session, NULL AS told_index FROM {applied}
+    WHERE kind IN ('Rollback', 'Recover') AND reply <> 'Refused'
+    UNION ALL
+    SELECT queue_manager, position, 'forced rollback', session, index FROM {forced_rollbacks}
+) USING (queue_manager, session)
+WHERE opened_at < position AND coalesce(closed_at > position, TRUE)
+"""
+# The type of a setting by that of its default, as queries have both.
+TYPES: Final[dict[type, tuple[str, Callable[[Any], str]]]] = {
+    bool: ("BOOLEAN", str),
+    int: ("BIGINT", str),
+    str: ("STRING", repr),
+    list: ("ARRAY<STRUCT<retries: BIGINT, delay_ms: BIGINT>>", lambda _: "array()"),
+}
+
+
+def _given(default: Any) -> tuple[str, str]:
+    kind, text_of = TYPES[type(default)]
+    return kind, text_of(default)
+
+
 # What the settings of an operation may give (§14 to §18), and what each is until it is given.
-GIVEN: Final = {
-    "time_to_live_override_ms": ("BIGINT", "-1"),
-    "delivery_delay_override_ms": ("BIGINT", "-1"),
-    "expiry_destination": ("STRING", "''"),
-    "puts_disabled": ("BOOLEAN", "FALSE"),
-    "fifo_mode": ("STRING", "'CONCURRENT'"),
-    "redelivery_delay_override_ms": ("BIGINT", "-1"),
-    "redelivery_limit": ("BIGINT", "-1"),
-    "redelivery_delay_multiplier_percent": ("BIGINT", "100"),
-    "redelivery_delay_max_ms": ("BIGINT", "0"),
-    "redelivery_steps": ("ARRAY<STRUCT<retries: BIGINT, delay_ms: BIGINT>>", "array()"),
-    "error_destination": ("STRING", "''"),
-    "keeps_group_order": ("BOOLEAN", "FALSE"),
-    "messages_max": ("BIGINT", "0"),
-    "bytes_max": ("BIGINT", "0"),
-    "blocking_send_policy": ("STRING", "'FIFO'"),
-    "deduplication_window_ms": ("BIGINT", "0"),
-    "deduplication_ids_max": ("BIGINT", "0"),
-    "messages_resume": ("BIGINT", "0"),
-    "bytes_resume": ("BIGINT", "0"),
-    "inherits_redelivery": ("BOOLEAN", "TRUE"),
+GIVEN: Final = {name: _given(default) for name, default in asdict(DEFAULTS).items()} | {
+    one.name: _given(one.default) for one in fields(CreateQueue) if one.name in OPERATION_FIELDS
 }
 # Those that operations give in fields of their own.
 FIELDS: Final = {
@@ -300,11 +307,11 @@ SELECT queue_manager, position AS from_position, lead(position) OVER life AS unt
 FROM given WINDOW life AS (PARTITION BY queue_manager ORDER BY position)
 """
 FRAMES: Final = {
-    "session_ends": SESSION_ENDS,
-    "connection_ends": CONNECTION_ENDS,
     "destinations": DESTINATIONS,
-    "topic_consumers": TOPIC_CONSUMERS,
+    "opened_consumers": OPENED_CONSUMERS,
     "stores": STORES,
+    "consumers": CONSUMERS,
+    "credits": CREDITS,
     "destination_settings": DESTINATION_SETTINGS,
     "settings": SETTINGS,
     "manager_settings": MANAGER_SETTINGS,

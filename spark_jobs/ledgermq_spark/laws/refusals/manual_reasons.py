@@ -136,11 +136,6 @@ copies AS (
             persistent, sizes_bytes, headers_bytes, places)) AS copy
         LATERAL VIEW explode(copy.places) AS place
 ),
-puts AS (
-    SELECT queue_manager, position AS put_position, message_ids, priorities, persistent,
-        sizes_bytes, headers_bytes
-    FROM {{operations}} WHERE kind = 'Put'
-),
 different AS (
     SELECT DISTINCT copies.queue_manager, copies.position, TRUE AS differs
     FROM copies JOIN (
@@ -151,10 +146,10 @@ different AS (
         WHERE moves.position <= one.position AND moves.kind <> 'topic'
         GROUP BY one.queue_manager, one.position, one.store, one.sequence, put_position, put_index
     ) AS found USING (queue_manager, position, store, sequence, put_position, put_index)
-    JOIN puts USING (queue_manager, put_position)
-    WHERE state <> 'gone' AND (message_id <> message_ids[put_index]
-        OR priority <> priorities[put_index] OR is_persistent <> persistent[put_index]
-        OR size_bytes <> sizes_bytes[put_index] + headers_bytes[put_index])
+    JOIN {{puts}} AS put USING (queue_manager, put_position, put_index)
+    WHERE state <> 'gone' AND (copies.message_id <> put.message_id
+        OR copies.priority <> put.priority OR is_persistent <> persistent
+        OR copies.size_bytes <> put.size_bytes)
 )
 SELECT queue_manager, position, FALSE AS late, CASE
     WHEN {names_nobody("actor", "why")} THEN 'reason-invalid'

@@ -20,12 +20,6 @@ sized AS (
 waited AS (
     SELECT * FROM sized WHERE replied_at IS NULL OR replied_at > position
 ),
-ended_connections AS (
-    SELECT queue_manager, one.connection, ended.position, max(ended.index) AS index
-    FROM {outcomes} AS ended JOIN {sessions} AS one USING (queue_manager, session)
-    WHERE ended.kind = 'SessionEnded'
-    GROUP BY ALL
-),
 vanished AS (
     SELECT queue_manager, session, position, coalesce(index, -1) AS index, count(*) AS count,
         sum(bytes) AS bytes
@@ -36,7 +30,7 @@ vanished AS (
         FROM {operations} LATERAL VIEW posexplode(sizes_bytes) AS put_index, size_bytes
         WHERE kind = 'Put'
     ) USING (queue_manager, put_position, put_index)
-    LEFT JOIN ended_connections USING (queue_manager, connection, position)
+    LEFT JOIN {connection_ends} USING (queue_manager, connection, position)
     WHERE before = 'uncommitted put' AND cause = 'purged'
     GROUP BY ALL
 ),

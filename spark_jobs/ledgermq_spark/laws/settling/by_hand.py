@@ -6,7 +6,6 @@ from typing import Final
 
 from ledgermq.protocol.limits import HANDLED_MESSAGES_MAX, NUMBERS_EXAMINED_MAX
 from ledgermq_spark.laws.law import Breach
-from ledgermq_spark.tables.events import PUT_MESSAGES
 
 # Operations that touched messages of a queue or subscription, with what they named.
 SELECTION: Final = (
@@ -68,7 +67,7 @@ lives AS (
 puts AS (
     SELECT put.queue_manager, put.put_position, put.put_index, message_id, priority, persistent,
         header, topic.put_position IS NOT NULL AS was_on_topic
-    FROM ({PUT_MESSAGES}) AS put
+    FROM {{puts}} AS put
     LEFT JOIN (
         SELECT DISTINCT queue_manager, put_position, put_index FROM {{moves}} WHERE kind = 'topic'
     ) AS topic USING (queue_manager, put_position, put_index)

@@ -62,15 +62,7 @@ seen AS (
     SELECT queue_manager, session, position AS left_at, delivery FROM {named}
     WHERE kind IN ('Rollback', 'Recover', 'Close', 'Reject')
 ),
-lost AS (
-    SELECT queue_manager, session, position AS left_at FROM {outcomes}
-    WHERE kind = 'SessionEnded' AND session_sequence = 0
-    UNION
-    SELECT queue_manager, number AS session, replied_at AS left_at FROM {applied}
-    WHERE kind = 'EndSession' AND reply <> 'Refused'
-    UNION
-    SELECT queue_manager, session, position AS left_at FROM {forced_rollbacks}
-),
+lost AS (SELECT queue_manager, session, position AS left_at FROM {losses}),
 corrected AS (SELECT queue_manager, sequence, position AS left_at FROM {corrected})
 SELECT queue_manager, left_at AS position, store, sequence, session,
     'a backout was counted that was none, or not counted' AS summary,

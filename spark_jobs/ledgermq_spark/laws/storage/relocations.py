@@ -58,11 +58,9 @@ WHERE number <> coalesce(affected, 0) OR count <> coalesce(skipped, 0)
 # A copy that is not what was put is refused where its message is there, as far as sizes tell.
 ALTERED: Final = """
 WITH puts AS (
-    SELECT queue_manager, position AS put_position, put_index, concat_ws(' ', hex(message_id),
-        priorities[put_index], persistent[put_index],
-        sizes_bytes[put_index] + headers_bytes[put_index]) AS original
-    FROM {operations} LATERAL VIEW posexplode(message_ids) AS put_index, message_id
-    WHERE kind = 'Put'
+    SELECT queue_manager, put_position, put_index,
+        concat_ws(' ', hex(message_id), priority, persistent, size_bytes) AS original
+    FROM {puts}
 )
 SELECT queue_manager, position, store, sequence, session,
     'a copy was taken for a message that it is not' AS summary,

@@ -1,4 +1,4 @@
-"""What is in segments: the settings of the storage in force, and what comes and goes."""
+"""Frames of segments: what comes into each and goes, and how many are in use."""
 
 from __future__ import annotations
 
@@ -6,20 +6,6 @@ from typing import Final
 
 from ledgermq_spark.laws.entry_frames import POSITIONS_OF_A_STRETCH
 
-# What segments can hold and how many there may be, from a position until another (§19).
-STORAGE_SETTINGS: Final = """
-WITH given AS (
-    SELECT queue_manager, replied_at AS since,
-        CAST(get_json_object(settings, '$.segment_bytes') AS BIGINT) AS segment_bytes,
-        CAST(get_json_object(settings, '$.segments_max') AS BIGINT) AS segments_max
-    FROM {applied} WHERE kind = 'AlterQueueManager' AND reply = 'Accepted'
-    UNION ALL SELECT DISTINCT queue_manager, -1, 16777216, 0 FROM {operations}
-)
-SELECT queue_manager, since, coalesce(lead(since) OVER change, 9223372036854775807) AS until,
-    last(segment_bytes, TRUE) OVER change AS segment_bytes,
-    last(segments_max, TRUE) OVER change AS segments_max
-FROM given WINDOW change AS (PARTITION BY queue_manager ORDER BY since)
-"""
 # Each time a segment gets or loses a live message. `rank` 0: it is appended by a Put, whose
 # messages are appended together and in their order; 1: it comes from elsewhere; 2: it is gone, with
 # all that goes through its entry if nothing comes through that. A message of a topic takes its room
@@ -28,16 +14,10 @@ FROM given WINDOW change AS (PARTITION BY queue_manager ORDER BY since)
 # if it were put there, into the active one last.
 ROOM: Final = """
 WITH
-sizes AS (
-    SELECT queue_manager, position AS put_position, put_index,
-        size_bytes + headers_bytes[put_index] AS size_bytes
-    FROM {operations} LATERAL VIEW posexplode(sizes_bytes) AS put_index, size_bytes
-    WHERE kind = 'Put'
-),
 told AS (
     SELECT queue_manager, segment, position, step, put_position, put_index, size_bytes, before,
         after, session >= 0 AS is_put
-    FROM {new_moves} JOIN sizes USING (queue_manager, put_position, put_index)
+    FROM {new_moves} JOIN {puts} USING (queue_manager, put_position, put_index)
     WHERE kind <> 'subscription' AND (before = 'new' OR after = 'gone')
 ),
 begun AS (
@@ -131,7 +111,6 @@ SELECT queue_manager, position, more, earlier.count + sum(more) OVER (
 FROM stretched JOIN earlier USING (queue_manager, stretch)
 """
 FRAMES: Final = {
-    "storage_settings": STORAGE_SETTINGS,
     "room": ROOM,
     "appended": APPENDED,
     "segments_used": USED,

@@ -11,8 +11,9 @@ compared AS (
     SELECT puts.*, segment_bytes, active.segment IS NULL OR active.segment = segment AS stays,
         size_bytes + IF(coalesce(active.clean_at < struct(puts.position, step), FALSE), 0,
             coalesce(active.appended_bytes, 0)) AS due_bytes
-    FROM {appended} AS puts JOIN {storage_settings} AS setting
-        ON puts.queue_manager = setting.queue_manager AND position > since AND position <= until
+    FROM {appended} AS puts JOIN {manager_settings} AS setting
+        ON puts.queue_manager = setting.queue_manager AND position > from_position
+        AND (until_position IS NULL OR position <= until_position)
 )
 SELECT queue_manager, position, -1 AS store, -1 AS sequence, -1 AS session,
     IF(stays, 'a segment took more than it may', 'a segment was left before it was full, or one '
@@ -20,7 +21,7 @@ SELECT queue_manager, position, -1 AS store, -1 AS sequence, -1 AS session,
     concat(segment_bytes, ' bytes') AS expected,
     concat('segment ', hex(segment), ': ', appended_bytes, ' of ', due_bytes) AS found
 FROM compared LEFT ANTI JOIN (
-    SELECT queue_manager, since AS position FROM {storage_settings}
+    SELECT queue_manager, from_position AS position FROM {manager_settings}
 ) USING (queue_manager, position)
 WHERE IF(stays, appended_bytes > segment_bytes,
     due_bytes <= segment_bytes OR appended_bytes <> size_bytes)
@@ -67,12 +68,13 @@ TOO_MANY = """
 SELECT used.queue_manager, position, -1 AS store, -1 AS sequence, -1 AS session,
     'more segments are in use than there may be' AS summary,
     segments_max AS expected, count AS found
-FROM {segments_used} AS used JOIN {storage_settings} AS setting
-    ON used.queue_manager = setting.queue_manager AND position > since AND position <= until
+FROM {segments_used} AS used JOIN {manager_settings} AS setting
+    ON used.queue_manager = setting.queue_manager AND position > from_position
+    AND (until_position IS NULL OR position <= until_position)
     LEFT SEMI JOIN {appended} AS begun ON begun.queue_manager = used.queue_manager
         AND begun.position = used.position AND active.segment <> segment
-    LEFT ANTI JOIN {storage_settings} AS said ON said.queue_manager = used.queue_manager
-        AND said.since = used.position
+    LEFT ANTI JOIN {manager_settings} AS said ON said.queue_manager = used.queue_manager
+        AND said.from_position = used.position
 WHERE more > 0 AND segments_max > 0 AND count > segments_max
 """
 # What a segment has in the end is what was appended to it since it was clean, less what is gone.

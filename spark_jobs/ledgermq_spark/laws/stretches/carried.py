@@ -107,7 +107,7 @@ SELECT queue_manager, store, number, text FROM {stores_left} LEFT SEMI JOIN (
     SELECT queue_manager, store FROM {last_moves} WHERE state <> 'gone'
 ) USING (queue_manager, store)
 """
-SINCE: Final = "SELECT queue_manager, max(position) AS position FROM {clock} GROUP BY queue_manager"
+SINCE: Final = "SELECT queue_manager, end_at AS position FROM {log_end}"
 CARRIED: Final = {
     "operations": OPERATIONS,
     "outcomes": OUTCOMES,

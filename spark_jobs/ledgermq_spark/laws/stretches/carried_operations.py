@@ -203,7 +203,7 @@ asked AS (
         coalesce(closed_at.position, 9223372036854775807)) OVER (
             PARTITION BY queue_manager, life, subscription, client_id ORDER BY position
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), TRUE) AS outlasts
-    FROM {topic_consumers}
+    FROM {opened_consumers} WHERE life IS NOT NULL
 ),
 since AS (
     SELECT queue_manager, life, subscription, client_id, min(store) AS since FROM (
