@@ -12,16 +12,15 @@ import pyarrow as pa
 
 from ledgermq_spark.archive.archived import opened
 from ledgermq_spark.archive.stretch import FOLD, REMEDY, ArchiveBrokenError, Stretch
-from ledgermq_spark.log.rows import spark_schema
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
-from ledgermq_spark.log.store import Make, as_it_is, write_made
+from ledgermq_spark.log.store import Make, write_made
 from ledgermq_spark.rebuild.fold import FOLD_COLUMNS, Fold, FoldPlan
 from ledgermq_spark.rebuild.rebuild import Progress
 from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 def plan_of(stretch: Stretch, before: Stretch | None, tells: tuple[str, ...] = ()) -> FoldPlan:
@@ -31,16 +30,7 @@ def plan_of(stretch: Stretch, before: Stretch | None, tells: tuple[str, ...] = (
         ArchiveBrokenError: That state is not the one that was written.
     """
     base = None if before is None else before.state()
-    return FoldPlan(
-        partition=0,
-        start=stretch.first,
-        root=None if base is None else base.root,
-        blocks=[] if base is None else base.blocks,
-        chain=bytes(32) if base is None else base.manifest["chain"],
-        tells=tells,
-        skips=stretch.skipped,
-        looked_ahead=True,
-    )
+    return FoldPlan.behind(base, partition=0, tells=tells, skips=stretch.skipped, looked_ahead=True)
 
 
 def why_not_on(stopped: dict[str, Any]) -> str:
@@ -75,26 +65,23 @@ def rebuild_archived(
     number = next(at for at, one in enumerate(stretches) if position <= one.last)
     stretch, before = stretches[number], stretches[number - 1] if number else None
     stretch.check()
-    read = spark.read.schema(spark_schema(FOLD_COLUMNS))
     if position == stretch.last:
-        rows = read.parquet(as_it_is(stretch.part(FOLD)))
-        return _as_kept(stretch, rows, started)
+        return _as_kept(stretch, started)
     place = (directory or directory_until_exit()) / FOLD
     task = spark.createDataFrame([(position,)], "position long").coalesce(1)
     write_made(task, _folding(stretch, before), FOLD_COLUMNS, place)
-    rows = read.parquet(as_it_is(place))
-    rebuilt = rebuilt_from(queue_manager, stretch.first, position, rows, started)
+    rebuilt = rebuilt_from(queue_manager, stretch.first, position, [str(place)], started)
     if rebuilt.stopped is not None:
         raise ArchiveBrokenError(f"in {stretch.path} {why_not_on(rebuilt.stopped)}; {REMEDY}")
     return rebuilt
 
 
-def _as_kept(stretch: Stretch, rows: DataFrame, started: float) -> Rebuilt:
+def _as_kept(stretch: Stretch, started: float) -> Rebuilt:
     """The state that a stretch ends with, as its manifest knows it."""
     name, last = stretch.queue_manager, stretch.last
     where = f"the state at position {last} in {stretch.path}"
     try:
-        rebuilt = rebuilt_from(name, last + 1, last, rows, started)
+        rebuilt = rebuilt_from(name, last + 1, last, [stretch.part(FOLD)], started)
     except (pa.ArrowException, ValueError, KeyError) as error:
         raise ArchiveBrokenError(f"{where} cannot be read: {error}; {REMEDY}") from error
     if rebuilt.digest != stretch.digest:

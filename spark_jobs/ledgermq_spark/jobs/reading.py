@@ -9,7 +9,7 @@ from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.rows import OPERATION_COLUMNS
 from ledgermq_spark.rebuild.fold import TOLD
-from ledgermq_spark.rebuild.frames import outcomes_frame, told_frames
+from ledgermq_spark.rebuild.frames import told_frame, told_frames
 from ledgermq_spark.rebuild.rebuild import fold_log
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def facts_of(rebuilt: Rebuilt, operations: Frame) -> Facts:
 
 def told_outcomes(rebuilt: Rebuilt, engine: Engine) -> Frame:
     """The outcomes that a fold told."""
-    read = outcomes_frame(rebuilt.files, f"'{rebuilt.queue_manager}'")
+    read = told_frame(rebuilt.files, "outcome", f"'{rebuilt.queue_manager}'")
     return Frame.taken(engine, "expected", read)
 
 

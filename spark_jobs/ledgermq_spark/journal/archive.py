@@ -30,7 +30,7 @@ from ledgermq_spark.log.durable_files import (
     unreadable,
     write_durably,
 )
-from ledgermq_spark.log.store import as_it_is
+from ledgermq_spark.log.store import ParquetRows, as_it_is
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, state_digest
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ PARTS: Final = ("messages", "state")
 TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
 UNFINISHED: Final = ".unfinished"
 REMEDY: Final = "bring it back from a copy"
+CHUNKS: Final = """
+SELECT part, created_position, block, number, payload FROM {rows} WHERE part IN ('root', 'block')
+"""
 
 
 class JournalArchiveError(LedgerMQError):
@@ -239,9 +242,9 @@ class Archive:
         work = self.path / UNFINISHED / place
         shutil.rmtree(work, ignore_errors=True)
         _write_messages(journal, work / "messages", summary.counts)
-        state = journal.rebuilt.rows.where("part IN ('root', 'block')")
-        chunks = state.select("part", "created_position", "block", "number", "payload")
-        chunks.coalesce(1).write.parquet(str(work / "state"))
+        chunks = ParquetRows(paths=journal.rebuilt.ends, query=CHUNKS)
+        state = chunks.frame(journal.rows.sparkSession)
+        state.coalesce(1).write.parquet(str(work / "state"))
         files = []
         for part in PARTS:
             target = self.path / part / place

@@ -19,6 +19,7 @@ from ledgermq_spark.log.positions import PartitionRange
 from ledgermq_spark.log.read_log import as_operation
 from ledgermq_spark.log.rows import BYTES, FLAG, LONG, TEXT, arrow_batch, spark_schema
 from ledgermq_spark.rebuild.checkpoints import Checkpoint
+from ledgermq_spark.rebuild.frames import told_frame
 from ledgermq_spark.rebuild.rebuild import fold_log
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
@@ -73,6 +74,12 @@ def moves_told(
     if rebuilt.stopped is not None:
         raise FoldStoppedError(why_stopped(claim.queue_manager, rebuilt.stopped))
     return rebuilt
+
+
+def arrivals_in(spark: SparkSession, rebuilt: Rebuilt) -> DataFrame:
+    """The moves of a fold by which messages came in."""
+    told = told_frame(rebuilt.files, "move", f"'{rebuilt.queue_manager}'")
+    return told.frame(spark).where(ARRIVALS)
 
 
 def messages_of(arrivals: DataFrame, raw: DataFrame) -> DataFrame:

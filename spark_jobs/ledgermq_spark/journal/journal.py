@@ -18,18 +18,14 @@ from ledgermq.protocol.limits import TIME_ROUNDING_US
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
 from ledgermq_spark.journal.archive import Archive, Archived, JournalArchiveError
-from ledgermq_spark.journal.arrivals import ARRIVALS, messages_of, moves_told
+from ledgermq_spark.journal.arrivals import arrivals_in, messages_of, moves_told
 from ledgermq_spark.journal.summary import JOURNAL_COLUMNS, Journal
 from ledgermq_spark.log.positions import PartitionRange, locate
 from ledgermq_spark.log.read_log import read_raw
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
-from ledgermq_spark.rebuild.checkpoints import (
-    Checkpoint,
-    CheckpointBrokenError,
-    Checkpoints,
-    read_checkpoints,
-)
+from ledgermq_spark.rebuild.checkpoints import Checkpoint, Checkpoints, read_checkpoints
+from ledgermq_spark.rebuild.frames import links_frame
 from ledgermq_spark.rebuild.rebuild import Progress
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
 
@@ -142,7 +138,8 @@ def _check_same_log(
     wanted = spark.createDataFrame([(at,) for at in chains], "at long")
     is_here = "at >= position AND at < position + octet_length(payload) div 32"
     link = "substring(payload, cast((at - position) * 32 + 1 AS int), 32) AS link"
-    rows = rebuilt.links().join(wanted, f.expr(is_here)).selectExpr("at", link).collect()
+    links = links_frame(rebuilt.files).frame(spark)
+    rows = links.join(wanted, f.expr(is_here)).selectExpr("at", link).collect()
     differing = [at for at, link in rows if bytes(link) != chains[at]]
     if differing:
         raise JournalArchiveError(
@@ -153,16 +150,13 @@ def _check_same_log(
 
 def _oldest(stored: Checkpoints, claim: Claim, log: PartitionRange) -> Checkpoint:
     """The oldest whole checkpoint that the log goes on from."""
-    for position in sorted(stored.manifests):
-        if log.start - 1 <= position < log.end:
-            try:
-                return stored.load(position)
-            except CheckpointBrokenError:
-                continue
-    raise JournalArchiveError(
-        f"the log of {claim.queue_manager} begins at position {log.start}, and no whole checkpoint "
-        "goes on from there: its journal cannot be told"
-    )
+    found = stored.oldest_between(log.start - 1, log.end - 1)
+    if found is None:
+        raise JournalArchiveError(
+            f"the log of {claim.queue_manager} begins at position {log.start}, and no whole "
+            "checkpoint goes on from there: its journal cannot be told"
+        )
+    return found
 
 
 def _journal(
@@ -181,7 +175,7 @@ def _journal(
     told = root["journal"] or {"intervals": [], "lifetime_ms": LIFETIME_MS_DEFAULT}
     intervals = [(one["first"], one["end"]) for one in told["intervals"]]
     kept_from = told["kept_from"] if intervals else None
-    arrivals = rebuilt.told("move").where(ARRIVALS).where(_within(intervals, "put_position"))
+    arrivals = arrivals_in(spark, rebuilt).where(_within(intervals, "put_position"))
     needed = log.end if kept_from is None else max(log.start, told["needed_from"])
     puts = read_raw(spark, bootstrap, [replace(log, start=needed)], in_order=False)
     came_in = arrivals.where(f.col("position") >= (kept_from or 0))

@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from ledgermq.wire.content.journaled import JournaledMessage
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
-from ledgermq_spark.journal.arrivals import ARRIVALS, in_turn, messages_of, moves_told
+from ledgermq_spark.journal.arrivals import arrivals_in, in_turn, messages_of, moves_told
 from ledgermq_spark.log.positions import PartitionRange, PositionOutOfRangeError, locate
 from ledgermq_spark.log.read_log import read_raw
 from ledgermq_spark.log.scratch import directory_until_exit
@@ -113,7 +113,7 @@ def stretch_of(
     tell("folding", 1, STEPS)
     rebuilt = moves_told(spark, bootstrap, claim, log, checkpoint, path)
     tell("reading", 2, STEPS)
-    arrivals = rebuilt.told("move").where(ARRIVALS).where(f.col("position") >= first)
+    arrivals = arrivals_in(spark, rebuilt).where(f.col("position") >= first)
     meant = f.col("position") <= last
     if sources:
         meant &= f.col("destination").isin(*sources)

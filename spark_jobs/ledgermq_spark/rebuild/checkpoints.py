@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,12 +111,17 @@ class Checkpoints:
 
     def newest_at_or_below(self, position: int) -> Checkpoint | None:
         """The newest whole checkpoint that does not lie above a position."""
-        for candidate in sorted(self.manifests, reverse=True):
-            if candidate <= position:
-                try:
-                    return self.load(candidate)
-                except CheckpointBrokenError:
-                    continue
+        below = (one for one in sorted(self.manifests, reverse=True) if one <= position)
+        return self._first_whole(below)
+
+    def oldest_between(self, first: int, last: int) -> Checkpoint | None:
+        """The oldest whole checkpoint from one position to another."""
+        return self._first_whole(one for one in sorted(self.manifests) if first <= one <= last)
+
+    def _first_whole(self, positions: Iterable[int]) -> Checkpoint | None:
+        for position in positions:
+            with suppress(CheckpointBrokenError):
+                return self.load(position)
         return None
 
 

@@ -39,7 +39,7 @@ from ledgermq_spark.log.rows import (
 )
 from ledgermq_spark.log.skipped import Skipped
 from ledgermq_spark.log.store import Make
-from ledgermq_spark.rebuild.checkpoints import encode_root, state_digest
+from ledgermq_spark.rebuild.checkpoints import Checkpoint, encode_root, state_digest
 from ledgermq_spark.rebuild.stalls import stalls_of
 from ledgermq_spark.rebuild.testimony import (
     CLOCK_COLUMNS,
@@ -100,6 +100,14 @@ class FoldPlan:
     # Positions that were declared skipped, once somebody has looked ahead for them.
     skips: tuple[tuple[int, int], ...] = ()
     looked_ahead: bool = False
+
+    @classmethod
+    def behind(cls, base: Checkpoint | None, **others: Any) -> FoldPlan:
+        """To go on from a checkpoint; None: from the beginning of the log."""
+        if base is None:
+            return cls(**others)
+        state = {"root": base.root, "blocks": base.blocks, "chain": base.manifest["chain"]}
+        return cls(start=base.position + 1, **state, **others)
 
     def skips_all(self, first: int, last: int) -> bool:
         """Whether all of some positions were declared skipped."""

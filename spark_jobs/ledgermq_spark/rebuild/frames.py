@@ -41,17 +41,13 @@ def told_frames(
     """What folds told up to a position, and, if that `is_end`, what those in `ends` told of it."""
     at = f"position <= {position}"
     told = {
-        name: _told(paths, part, queue_manager, f"{part}.{at}") for name, part in POSITIONED.items()
+        name: told_frame(paths, part, queue_manager, f"{part}.{at}")
+        for name, part in POSITIONED.items()
     }
     return told | {
-        name: _told(ends, part, queue_manager, str(is_end).upper())
+        name: told_frame(ends, part, queue_manager, str(is_end).upper())
         for name, part in OF_THE_END.items()
     }
-
-
-def outcomes_frame(paths: Sequence[str], queue_manager: str) -> ParquetRows:
-    """The outcomes that a fold told."""
-    return _told(paths, "outcome", queue_manager, "TRUE")
 
 
 def links_frame(paths: Sequence[str]) -> ParquetRows:
@@ -63,7 +59,10 @@ def links_frame(paths: Sequence[str]) -> ParquetRows:
     )
 
 
-def _told(paths: Sequence[str], part: str, queue_manager: str, condition: str) -> ParquetRows:
+def told_frame(
+    paths: Sequence[str], part: str, queue_manager: str, condition: str = "TRUE"
+) -> ParquetRows:
+    """One of `fold.TOLD`, if the fold was asked to tell it."""
     return ParquetRows(
         paths=paths,
         columns=[one for one in FOLD_COLUMNS if one[0] in ("part", part)],

@@ -15,10 +15,10 @@ from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import LookAhead
 from ledgermq_spark.log.positions import PartitionRange, locate, resolve_at
 from ledgermq_spark.log.read_log import read_raw
-from ledgermq_spark.log.rows import arrow_batch, spark_schema
+from ledgermq_spark.log.rows import arrow_batch
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
-from ledgermq_spark.log.store import as_it_is, write_made, write_rows
+from ledgermq_spark.log.store import write_made, write_rows
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, read_checkpoints
 from ledgermq_spark.rebuild.fold import (
     FOLD_COLUMNS,
@@ -31,7 +31,7 @@ from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 # Called with a stage's name, steps done and steps in all.
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -120,14 +120,8 @@ def fold_log(
         LogTrimmedError: The start of the log is gone and no checkpoint stands in for it.
     """
     started = time.monotonic()
-    plan = FoldPlan(
-        partition=claim.partition,
-        start=0 if checkpoint is None else checkpoint.position + 1,
-        root=None if checkpoint is None else checkpoint.root,
-        blocks=[] if checkpoint is None else checkpoint.blocks,
-        chain=bytes(32) if checkpoint is None else checkpoint.manifest["chain"],
-        tells=tells,
-        digests_at=digests_at,
+    plan = FoldPlan.behind(
+        checkpoint, partition=claim.partition, tells=tells, digests_at=digests_at
     )
     if plan.start < log.start:
         raise LogTrimmedError(
@@ -136,28 +130,28 @@ def fold_log(
         )
     place = (directory or directory_until_exit()) / "fold"
     name = claim.queue_manager
-    rows = _folded(spark, bootstrap, plan, log, position, place)
-    rebuilt = rebuilt_from(name, plan.start, position, rows, started)
+    _fold_into(place, spark, bootstrap, plan, log, position)
+    rebuilt = rebuilt_from(name, plan.start, position, [str(place)], started)
     stopped = rebuilt.stopped
     if stopped is not None and stopped["why"] != "version":
         ahead = LookAhead(bootstrap, log.topic, log.partition)
         ahead.look(stopped["position"])
         skips = tuple((one.first, one.last) for one in ahead.declared)
         plan = replace(plan, skips=skips, looked_ahead=True)
-        rows = _folded(spark, bootstrap, plan, log, position, place)
-        rebuilt = rebuilt_from(name, plan.start, position, rows, started)
+        _fold_into(place, spark, bootstrap, plan, log, position)
+        rebuilt = rebuilt_from(name, plan.start, position, [str(place)], started)
     return rebuilt
 
 
-def _folded(
+def _fold_into(
+    place: Path,
     spark: SparkSession,
     bootstrap: str,
     plan: FoldPlan,
     log: PartitionRange,
     position: int,
-    place: Path,
-) -> DataFrame:
-    """Folds as planned: all that the fold told."""
+) -> None:
+    """Folds as planned, and writes all that the fold tells."""
     wanted = PartitionRange(
         topic=log.topic, partition=log.partition, start=plan.start, end=position + 1
     )
@@ -167,4 +161,3 @@ def _folded(
         # Not one record stands there, so that no task began.
         state = state_rows(starting_state(plan), plan.partition, plan.chain)
         write_rows(place / "part.parquet", FOLD_COLUMNS, [arrow_batch(FOLD_COLUMNS, state)])
-    return spark.read.schema(spark_schema(FOLD_COLUMNS)).parquet(as_it_is(place))

@@ -6,10 +6,9 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import functions as f
 
 from ledgermq.wire.framing.codec import decode_record
 from ledgermq_spark.log.headers import group_text, origin_text
@@ -17,9 +16,6 @@ from ledgermq_spark.log.rows import BYTES, FLAG, LONG, TEXT, arrow_batch, arrow_
 from ledgermq_spark.log.skipped import Skipped
 from ledgermq_spark.log.store import files_of
 from ledgermq_spark.rebuild.checkpoints import state_digest
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 # Parts of which there is one row, and which fit the driver.
 SMALL = (
@@ -41,8 +37,8 @@ class Digests(NamedTuple):
 class Rebuilt:
     """The state of a queue manager at one position, as the fold says it.
 
-    Times are microseconds since 1970 UTC. `rows` keeps everything the fold told, on disk; of its
-    files `ends` are those that have the state.
+    Times are microseconds since 1970 UTC. `files`, or directories of them, keep all that the fold
+    told (`frames`); `ends` are those that have the state.
     `stopped` says where and why it could not reach the position asked for, or is None; `skipped`
     what was passed over on the way because it was declared skipped; `digests` those of state and
     chain on the way, at positions that were asked for.
@@ -59,7 +55,7 @@ class Rebuilt:
     subscriptions: list[dict[str, Any]]
     groups: list[dict[str, Any]]
     stalls: list[dict[str, Any]]
-    rows: DataFrame
+    files: Sequence[str]
     ends: Sequence[str]
     seconds: float
     operations: int
@@ -92,20 +88,6 @@ class Rebuilt:
         """The numbered messages: queue, queue_created, sequence and the rest of a StoredMessage."""
         batches = [arrow_batch(STORED_COLUMNS, stored_rows(block)) for block in self.blocks()]
         return pa.Table.from_batches(batches, arrow_schema(STORED_COLUMNS))
-
-    @property
-    def files(self) -> list[str]:
-        """The Parquet files that keep what the fold told."""
-        return list(self.rows.inputFiles())
-
-    def told(self, name: str) -> DataFrame:
-        """What the fold told on its way, if it was asked to: one of `fold.TOLD`."""
-        return self.rows.where(f.col("part") == name).select(f"{name}.*")
-
-    def links(self) -> DataFrame:
-        """The digest chain, if it was asked for: `position` of the first link, and the links."""
-        told = self.rows.where("part = 'links'")
-        return told.select(f.col("block").alias("position"), "payload")
 
 
 STORED_COLUMNS = (
@@ -146,16 +128,15 @@ def rebuilt_from(
     queue_manager: str,
     first: int,
     position: int,
-    rows: DataFrame,
+    files: Sequence[str],
     started: float,
     ends: Sequence[str] | None = None,
 ) -> Rebuilt:
-    """What the rows of a fold say, from its first position to the one asked for.
+    """What the files of a fold say, from its first position to the one asked for.
 
     `started` is when the fold began, on the monotonic clock; `ends` are the files that have the
-    state, where not all of the rows' files do.
+    state, where not all of them do.
     """
-    files = rows.inputFiles()
     ends = ends or files
     state = _parts(ends, (*SMALL, "block"))
     small = {row["part"]: row["payload"] for row in state if row["part"] in SMALL}
@@ -178,7 +159,7 @@ def rebuilt_from(
         subscriptions=json.loads(small["subscriptions"]),
         groups=json.loads(small["groups"]),
         stalls=json.loads(small["stalls"]),
-        rows=rows,
+        files=files,
         ends=ends,
         seconds=time.monotonic() - started,
         operations=end["position"] + 1 - first,

@@ -27,10 +27,7 @@ from ledgermq_spark.jobs.work import Work
 from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.log.positions import PositionOutOfRangeError
-from ledgermq_spark.log.rows import spark_schema
-from ledgermq_spark.log.store import as_it_is
-from ledgermq_spark.rebuild.fold import FOLD_COLUMNS
-from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
+from ledgermq_spark.rebuild.rebuilt import rebuilt_from
 
 
 def audit_of_new(
@@ -62,7 +59,10 @@ def audit_of_new(
     checkpoints = checkpoints_of(work)
     live = checkpoint_at(checkpoints, position, live_position, findings)
     with work.stage("reading the log", 2):
-        rebuilt = _rebuilt(work, new, started)
+        last, parts = new[-1], [one.part(FOLD) for one in new]
+        rebuilt = rebuilt_from(
+            last.queue_manager, new[0].first, last.last, parts, started, parts[-1:]
+        )
         facts = judged_facts(work.spark, stretches, new, work.store)
         lanes = Frame.taken(facts.engine, "lanes", work.outcomes(position, lanes_from))
         read = work.operations(position, new[0].first)
@@ -107,14 +107,6 @@ def _new_stretches(
             f"{archive.home / PROVEN}, and the next audit begins at position 0"
         )
     return [one for one in stretches if one.first > known.last] or stretches[-1:]
-
-
-def _rebuilt(work: Work, new: list[Stretch], started: float) -> Rebuilt:
-    """What the fold told of the new stretches, and the state that the last one ends with."""
-    read = work.spark.read.schema(spark_schema(FOLD_COLUMNS))
-    rows = read.parquet(*(as_it_is(one.part(FOLD)) for one in new))
-    name, last = new[-1].queue_manager, new[-1]
-    return rebuilt_from(name, new[0].first, last.last, rows, started, [last.part(FOLD)])
 
 
 def _lanes_from(
