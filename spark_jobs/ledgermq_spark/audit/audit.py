@@ -10,7 +10,7 @@ disprove something have expired or are not written yet, and nothing that is ther
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from ledgermq_spark.audit.relocations import altered_copies
 from ledgermq_spark.audit.report.by_hand import done_by_hand
 from ledgermq_spark.audit.states import compare_live, compare_messages
 from ledgermq_spark.laws.all_laws import LAWS
+from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.pages.page import counted
 from ledgermq_spark.tables.totals import totals_of
 from ledgermq_spark.tables.traffic import (
@@ -39,12 +40,10 @@ from ledgermq_spark.tables.traffic import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ledgermq_spark.laws.engines.frame import Frame
     from ledgermq_spark.laws.facts import Facts
     from ledgermq_spark.laws.law import Law
     from ledgermq_spark.rebuild.checkpoints import Checkpoint
+    from ledgermq_spark.rebuild.rebuilt import Rebuilt
 
 __all__ = ["EXIT_CODES", "AuditReport", "Subject", "audit", "judge"]
 
@@ -53,39 +52,30 @@ EXIT_CODES = {"agrees": 0, "anomalies": 1, "unproven": 5}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is audited: everything that was read and computed, up to one position.
+    """What is audited: everything that was read and computed, up to the position of the rebuild.
 
-    `facts` are what laws are asked of; `rebuilt_messages` holds the numbered messages of the
-    rebuilt state; `chain` the digest chain at the position; `first_findings` what was found before
-    the outcomes could be compared, `of_headers` what headers of records say against them, and
-    `unproven` what is known not to be provable. `laws` are those that are asked.
+    `facts` are what laws are asked of; `first_findings` what was found before the outcomes could be
+    compared, `of_headers` what headers of records say against them, and `unproven` what is known
+    not to be provable. `laws` are those that are asked.
     """
 
-    queue_manager: str
-    position: int
-    time: int
+    rebuilt: Rebuilt
     lanes: int
     operations: Frame
     recorded: Frame
-    expected: Frame
     facts: Facts
-    root_bytes: bytes
-    blocks: Callable[[], list[bytes]]
-    rebuilt_messages: Callable[[], pa.Table]
-    statuses: list[dict[str, Any]]
-    topics: list[dict[str, Any]]
-    subscriptions: list[dict[str, Any]]
-    groups: list[dict[str, Any]]
-    stalls: list[dict[str, Any]]
-    digest: str
-    chain: bytes
-    live: Checkpoint | None
-    floors: dict[int, int]
-    answered_until: int | None
+    live: Checkpoint | None = None
+    floors: dict[int, int] = field(default_factory=dict)
+    answered_until: int | None = None
     first_findings: list[Evidence] = field(default_factory=list)
     of_headers: list[Evidence] = field(default_factory=list)
     unproven: list[str] = field(default_factory=list)
     laws: tuple[Law, ...] = LAWS
+
+    @property
+    def expected(self) -> Frame:
+        """The outcomes that the operations call for."""
+        return Frame(self.facts.engine, self.facts.frame("outcomes"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +146,8 @@ class AuditReport:
 
 def audit(subject: Subject) -> AuditReport:
     """Compare everything at the subject's position."""
+    rebuilt = subject.rebuilt
+    states = (rebuilt.statuses, rebuilt.topics, rebuilt.subscriptions)
     found = differences(
         subject.expected,
         subject.recorded,
@@ -171,45 +163,47 @@ def audit(subject: Subject) -> AuditReport:
         *altered_contents(subject.operations, subject.recorded),
         *altered_copies(subject.operations, subject.expected),
     ]
-    notes = [*_stuck_notes(subject.groups), *_stall_notes(subject.stalls)]
+    notes = [*_stuck_notes(rebuilt.groups), *_stall_notes(rebuilt.stalls)]
     live = _live(subject, notes)
     totals = totals_of(subject.facts)
     broken, laws = breaches(subject.facts, subject.laws)
     second = [
         *subject.of_headers,
         *broken,
-        *compare_messages(subject.facts, subject.rebuilt_messages(), subject.position),
+        *compare_messages(subject.facts, rebuilt.messages(), rebuilt.position),
     ]
-    anomalies, consequences = judge([*primary, *live, *_miscounted(subject)], second)
+    # Where the rebuilt state itself does not conserve what it numbered.
+    miscounted = check_counts(*states, rebuilt.position)
+    anomalies, consequences = judge([*primary, *live, *miscounted], second)
     anomalies = name_messages(anomalies, subject.facts)
     verdict = "anomalies" if anomalies else "unproven" if unproven else "agrees"
     refusals, records = _refused(subject.expected)
     series = series_of(subject.facts, totals)
     corrections, by_hand = done_by_hand(subject.facts)
     return AuditReport(
-        queue_manager=subject.queue_manager,
-        position=subject.position,
-        time=subject.time,
+        queue_manager=rebuilt.queue_manager,
+        position=rebuilt.position,
+        time=rebuilt.time,
         verdict=verdict,
         anomalies=anomalies,
         consequences=consequences,
         unproven=unproven,
         notes=notes,
-        compared=_compared(subject, found, totals),
+        compared=_compared(rebuilt.position, found, totals),
         conservation=summary_of(totals),
         totals=[one for one in totals if one["kind"] != "subscription"],
         subscription_totals=_described(
-            totals, subject.subscriptions, subscription_ends(subject.facts)
+            totals, rebuilt.subscriptions, subscription_ends(subject.facts)
         ),
         refusals=refusals,
         refused_records=records,
         corrections=corrections,
         by_hand=by_hand,
-        digest=subject.digest,
-        chain=subject.chain.hex() if subject.position >= 0 else "",
-        proven=proof_of(subject.position, laws=laws),
-        stuck_groups=subject.groups,
-        stalls=subject.stalls,
+        digest=rebuilt.digest,
+        chain=rebuilt.chain.hex() if rebuilt.position >= 0 else "",
+        proven=proof_of(rebuilt.position, laws=laws),
+        stuck_groups=rebuilt.groups,
+        stalls=rebuilt.stalls,
         never_used=never_used(subject.facts, totals),
         slowest_settlements=slowest_settlements(subject.facts),
         depth=series.depth,
@@ -258,12 +252,12 @@ def _stall_notes(stalls: list[dict[str, Any]]) -> list[str]:
     return [f"{told}: {len(stalls)}"]
 
 
-def _compared(subject: Subject, found: Differences, totals: list[dict[str, Any]]) -> dict[str, int]:
+def _compared(position: int, found: Differences, totals: list[dict[str, Any]]) -> dict[str, int]:
     """How many of what were compared."""
     kinds = Counter(one["kind"] for one in totals)
     puts = [one for one in totals if one["kind"] != "subscription"]
     return {
-        "operations": subject.position + 1,
+        "operations": position + 1,
         "outcomes": found.compared,
         "recorded outcomes": found.recorded,
         "messages": sum(one["put"] for one in puts),
@@ -295,26 +289,21 @@ def _described(
     return described
 
 
-def _miscounted(subject: Subject) -> list[Evidence]:
-    """Where the rebuilt state itself does not conserve what it numbered."""
-    states = (subject.statuses, subject.topics, subject.subscriptions)
-    return check_counts(*states, subject.position)
-
-
 def _live(subject: Subject, notes: list[str]) -> list[Evidence]:
-    if subject.live is None:
+    rebuilt, live = subject.rebuilt, subject.live
+    if live is None:
         notes.append("the live state was not compared: there is no checkpoint at this position")
         return []
-    told = compare_live(subject.root_bytes, subject.blocks(), subject.live, subject.position)
-    if not told and subject.live.manifest["digest"] != subject.digest:
+    told = compare_live(rebuilt.root_bytes, rebuilt.block_bytes(), live, rebuilt.position)
+    if not told and live.manifest["digest"] != rebuilt.digest:
         told = [
             Evidence(
                 kind="digest mismatch",
                 source="live state",
                 summary="the live state has another digest, though its fields are the same",
-                position=subject.position,
-                expected=subject.digest,
-                found=subject.live.manifest["digest"],
+                position=rebuilt.position,
+                expected=rebuilt.digest,
+                found=live.manifest["digest"],
             )
         ]
     return told

@@ -103,24 +103,11 @@ class Auditing:
             self._with_facts(facts)
         with work.stage("comparing, and asking the laws", 4):
             subject = Subject(
-                queue_manager=work.claim.queue_manager,
-                position=rebuilt.position,
-                time=rebuilt.time,
+                rebuilt=rebuilt,
                 lanes=work.claim.lanes,
                 operations=operations,
                 recorded=recorded,
-                expected=Frame(facts.engine, facts.frame("outcomes")),
                 facts=facts,
-                root_bytes=rebuilt.root_bytes,
-                blocks=rebuilt.block_bytes,
-                rebuilt_messages=rebuilt.messages,
-                statuses=rebuilt.statuses,
-                topics=rebuilt.topics,
-                subscriptions=rebuilt.subscriptions,
-                groups=rebuilt.groups,
-                stalls=rebuilt.stalls,
-                digest=rebuilt.digest,
-                chain=rebuilt.chain,
                 live=live,
                 floors=lane_floors(work, recorded),
                 answered_until=answered_until(recorded, live),
@@ -247,22 +234,18 @@ def audit_of_nothing(work: Work, noted: Noted) -> AuditReport:
     """The audit of a log that holds nothing: then nobody may tell of a record on it."""
     with work.stage("reading checkpoints"):
         told = hear(work, lanes_frame(work, -1), checkpoints_of(work), noted)
+    report = witnessed(work, -1, told, told.of_headers)
+    return replace(report, seconds=work.seconds)
+
+
+def witnessed(
+    work: Work, position: int, told: Witnesses, of_headers: list[Evidence]
+) -> AuditReport:
+    """The report on a log that is empty, or that has lost its beginning: what witnesses tell."""
     findings = [*told.findings]
     if told.above is not None:
         findings.append(told.above.evidence())
-    anomalies, consequences = judge(findings, told.of_headers)
-    report = nothing_to_prove(work, -1)
-    return replace(
-        report,
-        verdict="anomalies" if anomalies else report.verdict,
-        anomalies=anomalies,
-        consequences=consequences,
-        seconds=work.seconds,
-    )
-
-
-def nothing_to_prove(work: Work, position: int) -> AuditReport:
-    """The report on a log that is empty, or that has lost its beginning."""
+    anomalies, consequences = judge(findings, of_headers)
     empty = position < 0
     why = (
         "the log is empty: there was nothing to audit"
@@ -273,7 +256,9 @@ def nothing_to_prove(work: Work, position: int) -> AuditReport:
         queue_manager=work.claim.queue_manager,
         position=position,
         time=-1,
-        verdict="agrees" if empty else "unproven",
+        verdict="anomalies" if anomalies else "agrees" if empty else "unproven",
+        anomalies=anomalies,
+        consequences=consequences,
         unproven=[] if empty else [why],
         notes=[why],
     )

@@ -171,8 +171,9 @@ def small():
     script = Script()
     conversation(script, "q")
     subject = subject_of(duck_engine(), script.entries)
-    manifest = {"position": subject.position, "digest": ""}
-    live = Checkpoint(manifest=manifest, root=subject.root_bytes, blocks=subject.blocks())
+    told = subject.rebuilt
+    manifest = {"position": told.position, "digest": ""}
+    live = Checkpoint(manifest=manifest, root=told.root_bytes, blocks=told.block_bytes())
     return replace(subject, live=live, laws=())
 
 
@@ -238,8 +239,8 @@ def test_a_law_that_is_broken_is_told_so_with_the_rows_that_it_looked_at(small):
 
 def test_a_put_that_is_nowhere_is_named(small):
     """The rebuilt state has lost it; the moves know where it is (INF-19)."""
-    lost = small.rebuilt_messages().filter(field("sequence") != 2)
-    (found,) = audit(replace(small, rebuilt_messages=lambda: lost)).anomalies
+    lost = small.rebuilt.messages().filter(field("sequence") != 2)
+    (found,) = audit(replace(small, rebuilt=replace(small.rebuilt, others=lost))).anomalies
     assert (found.kind, found.queue, found.source) == ("state mismatch", "q", "moves")
     assert (found.field, found.expected, found.found) == ("presence", "absent", "there")
     assert found.message_id
@@ -247,8 +248,9 @@ def test_a_put_that_is_nowhere_is_named(small):
 
 def test_expired_outcomes_are_unproven_not_lost(small):
     """Where a lane has lost its oldest records, nothing is said to be lost, nothing to agree."""
-    recorded = small.recorded.where(f"position > {small.position // 2}")
-    floors = dict.fromkeys(range(-1, small.lanes), small.position // 2)
+    middle = small.rebuilt.position // 2
+    recorded = small.recorded.where(f"position > {middle}")
+    floors = dict.fromkeys(range(-1, small.lanes), middle)
     report = audit(replace(small, recorded=recorded, floors=floors))
     assert (report.verdict, report.exit_code, report.anomalies) == ("unproven", 5, [])
 

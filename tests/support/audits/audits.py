@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
+
+import pyarrow as pa
 
 from ledgermq.core.queries.destination_status import subscription_statuses, topic_statuses
 from ledgermq.core.queries.questions import queue_statuses
 from ledgermq.core.snapshot.state_records import blocks, root_of
+from ledgermq.core.state.manager import QueueManager
 from ledgermq.protocol.outcomes import Addressed
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq_spark.audit.audit import AuditReport, Subject, audit
@@ -15,10 +18,50 @@ from ledgermq_spark.laws.engines.engine import Engine
 from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.rebuild.checkpoints import BLOCK, encode_root
 from ledgermq_spark.rebuild.fold import incomplete_groups
+from ledgermq_spark.rebuild.rebuilt import Rebuilt
 from ledgermq_spark.rebuild.stalls import stalls_of
-from support.audits.frames import outcomes_frame, stored_messages
+from support.audits.frames import outcomes_frame
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import LANES, Entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuiltHere(Rebuilt):
+    """A state that was rebuilt here, with its blocks, and with other messages if given."""
+
+    encoded: list[bytes]
+    others: pa.Table | None = None
+
+    def block_bytes(self) -> list[bytes]:
+        """From memory, not from files."""
+        return self.encoded
+
+    def messages(self) -> pa.Table:
+        """Those of the blocks, unless there are others."""
+        return Rebuilt.messages(self) if self.others is None else self.others
+
+
+def rebuilt_as(state: QueueManager) -> Rebuilt:
+    """What a rebuild tells of a state."""
+    return RebuiltHere(
+        queue_manager="QM1",
+        position=state.position,
+        time=state.time,
+        digest="",
+        chain=bytes(32),
+        root_bytes=encode_root(root_of(state)),
+        encoded=[encode_record(BLOCK, one) for one in blocks(state)],
+        statuses=queue_statuses(state),
+        topics=topic_statuses(state),
+        subscriptions=subscription_statuses(state),
+        groups=incomplete_groups(state),
+        stalls=stalls_of(state),
+        files=(),
+        ends=(),
+        seconds=0.0,
+        operations=state.position + 1,
+        stopped=None,
+    )
 
 
 def subject_of(
@@ -28,29 +71,12 @@ def subject_of(
     logs = Logs()
     state, outcomes = logs.fold("QM1", entries)
     facts = logs.facts(engine)
-    root = encode_root(root_of(state))
     return Subject(
-        queue_manager="QM1",
-        position=state.position,
-        time=state.time,
+        rebuilt=rebuilt_as(state),
         lanes=LANES,
         operations=Frame(engine, facts.frame("operations")),
         recorded=outcomes_frame(engine, recorded or outcomes),
-        expected=Frame(engine, facts.frame("outcomes")),
         facts=facts,
-        root_bytes=root,
-        blocks=lambda: [encode_record(BLOCK, one) for one in blocks(state)],
-        rebuilt_messages=lambda: stored_messages(list(blocks(state))),
-        statuses=queue_statuses(state),
-        topics=topic_statuses(state),
-        subscriptions=subscription_statuses(state),
-        groups=incomplete_groups(state),
-        stalls=stalls_of(state),
-        digest="",
-        chain=bytes(32),
-        live=None,
-        floors={},
-        answered_until=None,
     )
 
 

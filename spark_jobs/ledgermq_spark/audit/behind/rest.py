@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ledgermq_spark.audit.audit import proof_of
-from ledgermq_spark.audit.auditing import (
-    nothing_to_prove,
-    prove_chain,
-    tell_of_cut,
-)
+from ledgermq_spark.audit.audit import AuditReport, proof_of
+from ledgermq_spark.audit.auditing import prove_chain, tell_of_cut
 from ledgermq_spark.audit.compare import differences
 from ledgermq_spark.audit.conservation import CONSERVATION, check_counts
 from ledgermq_spark.audit.findings.classify import classify
@@ -26,7 +22,6 @@ from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.pages.page import counted
 
 if TYPE_CHECKING:
-    from ledgermq_spark.audit.audit import AuditReport
     from ledgermq_spark.audit.witnesses import Witnesses
     from ledgermq_spark.rebuild.checkpoints import Checkpoint
     from ledgermq_spark.rebuild.rebuilt import Rebuilt
@@ -91,8 +86,8 @@ def audit_rest(work: Work, rest: Rest) -> AuditReport:
     ]
     anomalies, consequences = judge(findings, [*rest.of_headers, *rest.of_laws])
     work.tell("done", STEPS, STEPS)
-    return replace(
-        nothing_to_prove(work, rebuilt.position),
+    return AuditReport(
+        queue_manager=rebuilt.queue_manager,
         time=rebuilt.time,
         position=rebuilt.position,
         verdict="anomalies" if anomalies else "unproven" if unproven else "agrees",

@@ -7,22 +7,14 @@ fold that begins with the checkpoint, which is taken as it is.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ledgermq_spark.audit.audit import AuditReport
-from ledgermq_spark.audit.auditing import (
-    checkpoint_at,
-    checkpoints_of,
-    nothing_to_prove,
-)
+from ledgermq_spark.audit.auditing import checkpoint_at, checkpoints_of, witnessed
 from ledgermq_spark.audit.behind.rest import Rest, audit_rest
-from ledgermq_spark.audit.findings.judging import judge
 from ledgermq_spark.audit.headers import check_operation_headers
 from ledgermq_spark.audit.witnesses import Noted, hear
 from ledgermq_spark.jobs.reading import fold, lanes_frame
 from ledgermq_spark.jobs.work import Work
 from ledgermq_spark.laws.engines.frame import Frame
-from ledgermq_spark.rebuild.checkpoints import Checkpoint, CheckpointBrokenError, Checkpoints
 
 
 def audit_of_rest(
@@ -31,20 +23,16 @@ def audit_of_rest(
     """Audits what is left of a log, from the oldest whole checkpoint that covers its beginning."""
     with work.stage("reading checkpoints"):
         checkpoints = checkpoints_of(work)
-        base = _base(work, checkpoints, position)
+        # The lowest from which all that is left can be folded.
+        base = checkpoints.oldest_between(work.log.start - 1, position)
     with work.stage("reading the log", 1):
         lanes = lanes_frame(work, position)
         told = hear(work, lanes, checkpoints, noted)
         operations = Frame.taken(lanes.engine, "operations_read", work.operations(position))
         of_headers = [*check_operation_headers(operations), *told.of_headers]
-    findings = [*told.findings]
     if base is None:
-        if told.above is not None:
-            findings.append(told.above.evidence())
-        anomalies, consequences = judge(findings, of_headers)
-        report = nothing_to_prove(work, position)
-        verdict = "anomalies" if anomalies else report.verdict
-        return replace(report, verdict=verdict, anomalies=anomalies, consequences=consequences)
+        return witnessed(work, position, told, of_headers)
+    findings = [*told.findings]
     reach = (
         f"the log begins at position {work.log.start}: what stood before can prove nothing. The "
         f"proof reaches from position {base.position + 1} on; the state up to {base.position} is "
@@ -66,14 +54,3 @@ def audit_of_rest(
         notes=["no law was asked: laws need the log from position 0 on, or an archive of it"],
     )
     return audit_rest(work, rest)
-
-
-def _base(work: Work, checkpoints: Checkpoints, position: int) -> Checkpoint | None:
-    """The lowest whole checkpoint from which all that is left can be folded."""
-    for candidate in sorted(checkpoints.manifests):
-        if work.log.start - 1 <= candidate <= position:
-            try:
-                return checkpoints.load(candidate)
-            except CheckpointBrokenError:
-                continue
-    return None
