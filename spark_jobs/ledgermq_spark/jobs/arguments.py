@@ -9,7 +9,9 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
+from typing import Any, ParamSpec
 
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.topics.address import AddressError, parse_servers
@@ -18,6 +20,7 @@ from ledgermq_spark.log.durable_files import check_writable
 from ledgermq_spark.log.session import is_submitted
 
 USAGE, UNREACHABLE = 2, 3
+Given = ParamSpec("Given")
 
 
 def parser(what: str) -> argparse.ArgumentParser:
@@ -80,18 +83,35 @@ def work_directory(given: argparse.Namespace) -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def where(given: argparse.Namespace, directory: Path) -> dict[str, Any]:
+    """Which log a job reads and up to where, where it keeps things, and whom it tells."""
+    return {
+        "bootstrap": given.bootstrap,
+        "queue_manager": given.queue_manager,
+        "at": given.at,
+        "topic_prefix": given.topic_prefix,
+        "directory": directory,
+        "progress": tell,
+    }
+
+
 def tell(stage: str, done: int, total: int) -> None:
     """Tells progress to people on standard error."""
     print(f"[{done}/{total}] {stage}", file=sys.stderr, flush=True)
 
 
-def run(job: Callable[[], int]) -> int:
-    """Run a job; an error for people becomes one line and an exit code (2 usage, 3 cluster)."""
-    try:
-        return job()
-    except RegistryError as problem:
-        print(f"error: {problem}", file=sys.stderr)
-        return UNREACHABLE
-    except LedgerMQError as problem:
-        print(f"error: {problem} ({problem.code})", file=sys.stderr)
-        return UNREACHABLE if problem.code == "log-unreachable" else USAGE
+def job(main: Callable[Given, int]) -> Callable[Given, int]:
+    """A job's `main`: an error for people becomes one line and a code (2 usage, 3 cluster)."""
+
+    @wraps(main)
+    def told(*arguments: Given.args, **named: Given.kwargs) -> int:
+        try:
+            return main(*arguments, **named)
+        except RegistryError as problem:
+            print(f"error: {problem}", file=sys.stderr)
+            return UNREACHABLE
+        except LedgerMQError as problem:
+            print(f"error: {problem} ({problem.code})", file=sys.stderr)
+            return UNREACHABLE if problem.code == "log-unreachable" else USAGE
+
+    return told

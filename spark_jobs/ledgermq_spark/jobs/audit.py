@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 
 from ledgermq_spark.audit.report.report import json_report, write_report
-from ledgermq_spark.jobs.arguments import parser, run, tell, work_directory
+from ledgermq_spark.jobs.arguments import job, parser, where, work_directory
 from ledgermq_spark.jobs.run import run_audit
 
 
+@job
 def main(arguments: list[str] | None = None) -> int:
     """Audit, write the report, print the verdict.
 
@@ -19,31 +20,19 @@ def main(arguments: list[str] | None = None) -> int:
     options.add_argument("--live-position", type=int, help="checkpoint to compare as live state")
     options.set_defaults(output=Path("ledgermq-audit"))
     given = options.parse_args(arguments)
-
-    def job() -> int:
-        with work_directory(given) as directory:
-            report = run_audit(
-                given.bootstrap,
-                given.queue_manager,
-                given.at,
-                live_position=given.live_position,
-                topic_prefix=given.topic_prefix,
-                directory=directory,
-                progress=tell,
-            )
-        page, _ = write_report(report, given.output)
-        if given.json:
-            print(json_report(report))
-            return report.exit_code
-        print(f"{report.queue_manager}@{report.position}: {report.verdict}")
-        for one in report.anomalies[:20]:
-            print(f"  {one.kind}: {one.summary} [{one.queue} {one.message_id}]")
-        for text in (*report.unproven, *report.notes):
-            print(f"  {text}")
-        print(f"report: {page}")
+    with work_directory(given) as directory:
+        report = run_audit(**where(given, directory), live_position=given.live_position)
+    page, _ = write_report(report, given.output)
+    if given.json:
+        print(json_report(report))
         return report.exit_code
-
-    return run(job)
+    print(f"{report.queue_manager}@{report.position}: {report.verdict}")
+    for one in report.anomalies[:20]:
+        print(f"  {one.kind}: {one.summary} [{one.queue} {one.message_id}]")
+    for text in (*report.unproven, *report.notes):
+        print(f"  {text}")
+    print(f"report: {page}")
+    return report.exit_code
 
 
 if __name__ == "__main__":

@@ -5,54 +5,43 @@ from __future__ import annotations
 import json
 import sys
 
-from ledgermq_spark.jobs.arguments import parser, run, tell, work_directory
+from ledgermq_spark.jobs.arguments import job, parser, where, work_directory
 from ledgermq_spark.jobs.run import rebuild_at
 from ledgermq_spark.log.durable_files import write_durably
 
 
+@job
 def main(arguments: list[str] | None = None) -> int:
     """Rebuild, print the status of every queue; with --output write them as JSON."""
     options = parser("Rebuild the state of a queue manager from its log.")
     options.add_argument("--from-checkpoint", action="store_true", help="do not start from zero")
     given = options.parse_args(arguments)
-
-    def job() -> int:
-        with work_directory(given) as directory:
-            rebuilt = rebuild_at(
-                given.bootstrap,
-                given.queue_manager,
-                given.at,
-                topic_prefix=given.topic_prefix,
-                from_checkpoint=given.from_checkpoint,
-                directory=directory,
-                progress=tell,
-            )
-        document = {
-            "queue_manager": rebuilt.queue_manager,
-            "position": rebuilt.position,
-            "time": rebuilt.time,
-            "digest": rebuilt.digest,
-            "chain": rebuilt.chain.hex(),
-            "seconds": round(rebuilt.seconds, 3),
-            "queues": rebuilt.statuses,
-            "topics": rebuilt.topics,
-            "subscriptions": rebuilt.subscriptions,
-        }
-        text = json.dumps(document, indent=2)
-        if given.output is not None:
-            write_durably(given.output / "rebuild.json", text)
-        if given.json:
-            print(text)
-            return 0
-        print(f"{rebuilt.queue_manager}@{rebuilt.position}  digest {rebuilt.digest}")
-        for one in rebuilt.statuses:
-            print(
-                f"{one['name']:40} {one['message_count']:>10,} messages, "
-                f"min {one['min_sequence']}, max {one['max_sequence']}"
-            )
+    with work_directory(given) as directory:
+        rebuilt = rebuild_at(**where(given, directory), from_checkpoint=given.from_checkpoint)
+    document = {
+        "queue_manager": rebuilt.queue_manager,
+        "position": rebuilt.position,
+        "time": rebuilt.time,
+        "digest": rebuilt.digest,
+        "chain": rebuilt.chain.hex(),
+        "seconds": round(rebuilt.seconds, 3),
+        "queues": rebuilt.statuses,
+        "topics": rebuilt.topics,
+        "subscriptions": rebuilt.subscriptions,
+    }
+    text = json.dumps(document, indent=2)
+    if given.output is not None:
+        write_durably(given.output / "rebuild.json", text)
+    if given.json:
+        print(text)
         return 0
-
-    return run(job)
+    print(f"{rebuilt.queue_manager}@{rebuilt.position}  digest {rebuilt.digest}")
+    for one in rebuilt.statuses:
+        print(
+            f"{one['name']:40} {one['message_count']:>10,} messages, "
+            f"min {one['min_sequence']}, max {one['max_sequence']}"
+        )
+    return 0
 
 
 if __name__ == "__main__":
