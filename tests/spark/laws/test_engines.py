@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from ledgermq_spark.archive.archived import facts_of_nothing
 from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.laws.facts import DERIVED
 from support.audits.engines import duck_engine, spark_engine
@@ -123,6 +124,13 @@ def test_what_breaks_laws_is_found_by_either_engine(spark, all_logs, facts):
     )
     assert found == expected
     assert expected
+
+
+def test_spark_understands_every_frame(spark):
+    """Those that only stretches ask for, too, as on a cluster."""
+    facts = facts_of_nothing(spark)
+    for name in DERIVED:
+        facts.frame(name)
 
 
 @pytest.mark.slow

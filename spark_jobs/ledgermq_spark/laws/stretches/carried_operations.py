@@ -194,8 +194,13 @@ GROUP BY queue_manager, store, sequence
 # and ended each, and of those that end with their last consumer enough consumers to outlast it all.
 CARRIED_SUBSCRIPTIONS: Final = """
 WITH
+unsubscribed AS (
+    SELECT queue_manager, replied_at AS gone_at, TRUE AS is_unsubscribed FROM {applied}
+    WHERE kind = 'Unsubscribe' AND reply <> 'Refused'
+),
 eras AS (
-    SELECT queue_manager, life, subscription, client_id, store, gone_at FROM {stores}
+    SELECT queue_manager, life, subscription, client_id, store, gone_at, is_unsubscribed
+    FROM {stores} LEFT JOIN unsubscribed USING (queue_manager, gone_at)
     WHERE kind = 'subscription'
 ),
 asked AS (
@@ -224,14 +229,11 @@ since AS (
 ),
 makers AS (
     SELECT queue_manager, life, subscription, client_id, eras.store AS since,
-        min(IF(kind = 'Unsubscribe', later.store, NULL)) AS through
-    FROM eras LEFT SEMI JOIN (SELECT * FROM {destinations} WHERE gone_at IS NULL) AS topic
-            ON topic.queue_manager = eras.queue_manager AND topic.store = eras.store
+        min(IF(later.is_unsubscribed, later.store, NULL)) AS through
+    FROM eras
+        LEFT SEMI JOIN (SELECT * FROM {destinations} WHERE gone_at IS NULL)
+            USING (queue_manager, store)
         JOIN eras AS later USING (queue_manager, life, subscription, client_id)
-        LEFT JOIN (
-            SELECT queue_manager, replied_at AS gone_at, kind FROM {applied}
-            WHERE kind = 'Unsubscribe' AND reply <> 'Refused'
-        ) AS ender ON ender.queue_manager = later.queue_manager AND ender.gone_at = later.gone_at
     WHERE life = 'durable' AND later.store >= eras.store
     GROUP BY queue_manager, life, subscription, client_id, eras.store
 ),
