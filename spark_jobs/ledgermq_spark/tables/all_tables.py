@@ -8,13 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq_spark.tables.events import (
-    BLOCKED,
     IN_FLIGHT,
     MESSAGE_EVENTS,
     PUTS,
     UNIT_MOVES,
     UNITS,
-    VANISHED,
 )
 
 # One row for each time that a message was in a queue, topic or subscription.
@@ -78,8 +76,6 @@ WINDOW so_far AS (
 """
 DERIVED: Final = {
     "puts": PUTS,
-    "blocked": BLOCKED,
-    "vanished": VANISHED,
     "unit_moves": UNIT_MOVES,
     "unit_ends": UNITS,
     "events": MESSAGE_EVENTS,

@@ -23,27 +23,6 @@ FROM (
     WHERE kind = 'Put'
 )
 """
-# Puts that waited for room: each message of them, where it began to.
-BLOCKED = """
-SELECT queue_manager, position, time_us, target AS destination, position AS put_position, put_index,
-    session
-FROM {applied} JOIN {clock} USING (queue_manager, position)
-    LATERAL VIEW posexplode(message_ids) AS put_index, message_id
-WHERE kind = 'Put' AND (replied_at IS NULL OR replied_at > position)
-"""
-# Puts that were put before under their deduplication ids: each message of them, where it vanished.
-VANISHED = """
-SELECT queue_manager, position, time_us, destination, put_position, put_index, session,
-    session_sequence, reason
-FROM (
-    SELECT queue_manager, replied_at AS position, target AS destination, position AS put_position,
-        message_ids, session, session_sequence, concat(
-            'it was put before under its deduplication id ', deduplication_id, ', as number ',
-            reply_number) AS reason
-    FROM {applied} WHERE has_vanished
-) JOIN {clock} USING (queue_manager, position)
-    LATERAL VIEW posexplode(message_ids) AS put_index, message_id
-"""
 IN_FLIGHT = "('unacknowledged', 'uncommitted get')"
 # Whether a message goes because its application rejected it.
 REJECTED = (
@@ -189,6 +168,18 @@ entries AS (
         coalesce(why, get_json_object(settings, '$.reason')) AS why
     FROM {{operations}}
 ),
+-- What waits for room, where it began to; and what was put before under its deduplication id.
+unmoved AS (
+    SELECT queue_manager, position, 'blocked' AS event, 'there is no room for it yet' AS reason,
+        target AS destination, position AS put_position, 'blocked' AS after, session,
+        CAST(NULL AS BIGINT) AS session_sequence
+    FROM {{applied}} WHERE kind = 'Put' AND (replied_at IS NULL OR replied_at > position)
+    UNION ALL
+    SELECT queue_manager, replied_at, 'vanished', concat('it was put before under its '
+        || 'deduplication id ', deduplication_id, ', as number ', reply_number), target, position,
+        'gone', session, session_sequence
+    FROM {{applied}} WHERE has_vanished
+),
 units AS (
     SELECT one.queue_manager, one.position, one.step, unit_of_work
     FROM {{unit_moves}} AS one JOIN {{unit_ends}} AS unit
@@ -220,16 +211,11 @@ SELECT queue_manager, position, step, time_us, event, {REASON} AS reason, kind, 
     group_id, group_sequence, correlation_id, properties
 FROM named LEFT JOIN {{puts}} USING (queue_manager, put_position, put_index)
 UNION ALL
-SELECT queue_manager, position, -1, time_us, 'blocked', 'there is no room for it yet', 'queue',
-    destination, NULL, NULL, NULL, NULL, put_position, put_index, 'new', 'blocked', session, NULL,
-    NULL, NULL, NULL, 0, 0, 'Put', NULL, NULL, NULL, message_id, priority, persistent,
-    content_bytes, group_id, group_sequence, correlation_id, properties
-FROM {{blocked}} JOIN {{puts}} USING (queue_manager, put_position, put_index)
-UNION ALL
-SELECT queue_manager, position, -1, time_us, 'vanished', reason,
+SELECT queue_manager, position, -1, time_us, event, reason,
     IF(destination LIKE 'topic:%', 'topic', 'queue'), destination, NULL, NULL, NULL, NULL,
-    put_position, put_index, 'new', 'gone', session, NULL, NULL, NULL, NULL, 0, 0, 'Put',
+    put_position, put_index, 'new', after, session, NULL, NULL, NULL, NULL, 0, 0, 'Put',
     session_sequence, NULL, NULL, message_id, priority, persistent, content_bytes, group_id,
     group_sequence, correlation_id, properties
-FROM {{vanished}} JOIN {{puts}} USING (queue_manager, put_position, put_index)
+FROM unmoved JOIN {{clock}} USING (queue_manager, position)
+    JOIN {{puts}} USING (queue_manager, put_position)
 """

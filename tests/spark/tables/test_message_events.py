@@ -11,6 +11,7 @@ from ledgermq.core.apply import new_state
 from ledgermq.core.moves import state_of
 from ledgermq.core.state.message_states import NAMES
 from ledgermq.core.state.records import Subscription, Topic
+from ledgermq.protocol import operations as op
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.report import findings_table
 from ledgermq_spark.audit.report.report import write_report
@@ -87,6 +88,22 @@ def test_the_state_at_any_position_is_one_query_over_the_events(logs):
         rows = facts.rows(STATE_AT % (name, position))
         numbered = {tuple(row.values()) for row in rows if row["state"] != "uncommitted put"}
         assert numbered == expected, f"{name}@{position}"
+
+
+def test_what_waits_for_room_at_a_topic_is_of_a_topic():
+    """As it is of a queue where it waits at a queue."""
+    script, folded = Script(), Logs()
+    session = script.session()
+    session.send(op.AlterQueueManager, messages_max=1)
+    session.put("q", "a")
+    for destination in ("queue:q", "topic:t"):
+        messages = [script.message("b")]
+        session.send(op.Put, destination=destination, messages=messages, blocking_ms=50_000)
+    folded.fold("QM1", script.entries)
+    rows = folded.facts(duck_engine()).rows(
+        "SELECT kind, destination FROM {events} WHERE event = 'blocked' ORDER BY position"
+    )
+    assert [tuple(row.values()) for row in rows] == [("queue", "queue:q"), ("topic", "topic:t")]
 
 
 def contracts():
