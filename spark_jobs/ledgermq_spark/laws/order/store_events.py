@@ -116,9 +116,7 @@ opened AS (
     FROM works
 ),
 ended AS (
-    SELECT queue_manager, position AS closed_at, session, min(index) AS index FROM {outcomes}
-    WHERE kind = 'SessionEnded'
-    GROUP BY ALL
+    SELECT queue_manager, session, ended_at AS closed_at, ended_index AS index FROM {sessions}
 ),
 told AS (
     SELECT queue_manager, session, position, consumer, 'opened' AS what,

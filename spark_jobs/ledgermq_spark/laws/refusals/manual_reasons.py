@@ -8,11 +8,13 @@ from ledgermq.protocol.limits import RELOCATED_MESSAGES_MAX, RELOCATED_PLACES_MA
 from ledgermq_spark.laws.refusals.expressions import is_destination, names_nobody, stands
 from ledgermq_spark.tables.events import IN_FLIGHT
 
-HANDLED: Final = """
-    target STRING, to_origin BOOLEAN, actor STRING, reason STRING,
-    selection STRUCT<source: STRING, subscription: STRING, client_id: STRING, durable: BOOLEAN,
-        selector: STRING>
-""".replace("\n", " ")
+# What operations by hand on messages ask for.
+HANDLED: Final = (
+    "target STRING, to_origin BOOLEAN, actor STRING, reason STRING, "
+    "selection STRUCT<source: STRING, subscription: STRING, client_id: STRING, durable: BOOLEAN, "
+    "selector: STRING, sequences: ARRAY<STRUCT<first: BIGINT, last: BIGINT>>, "
+    "after_sequence: BIGINT, limit: BIGINT>"
+)
 # Which messages are meant, and where they go (§17).
 HANDLING: Final = f"""
 WITH

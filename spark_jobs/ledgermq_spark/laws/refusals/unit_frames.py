@@ -22,16 +22,13 @@ waited AS (
 ),
 vanished AS (
     SELECT queue_manager, session, position, coalesce(index, -1) AS index, count(*) AS count,
-        sum(bytes) AS bytes
-    FROM {moves} JOIN (
-        SELECT queue_manager, position AS put_position, put_index,
-            size_bytes + headers_bytes[put_index] AS bytes,
-            split_part(target, '/', 2) AS connection
-        FROM {operations} LATERAL VIEW posexplode(sizes_bytes) AS put_index, size_bytes
-        WHERE kind = 'Put'
-    ) USING (queue_manager, put_position, put_index)
-    LEFT JOIN {connection_ends} USING (queue_manager, connection, position)
-    WHERE before = 'uncommitted put' AND cause = 'purged'
+        sum(size_bytes) AS bytes
+    FROM (
+        SELECT *, split_part(destination, '/', 2) AS connection FROM {moves}
+        WHERE before = 'uncommitted put' AND cause = 'purged'
+    )
+        JOIN {puts} USING (queue_manager, put_position, put_index)
+        LEFT JOIN {connection_ends} USING (queue_manager, connection, position)
     GROUP BY ALL
 ),
 events AS (

@@ -6,13 +6,8 @@ from typing import Final
 
 from ledgermq.protocol.limits import HANDLED_MESSAGES_MAX, NUMBERS_EXAMINED_MAX
 from ledgermq_spark.laws.law import Breach
+from ledgermq_spark.laws.refusals.manual_reasons import HANDLED
 
-# Operations that touched messages of a queue or subscription, with what they named.
-SELECTION: Final = (
-    "selection STRUCT<source: STRING, subscription: STRING, client_id: STRING, durable: BOOLEAN, "
-    "selector: STRING, sequences: ARRAY<STRUCT<first: BIGINT, last: BIGINT>>, "
-    "after_sequence: BIGINT, limit: BIGINT>, to_origin BOOLEAN"
-)
 # A message is named for sure if it was there before that entry and did nothing at it but what was
 # asked for; of a message that was on a topic before it is not known which group it is in. A search
 # that came to its limit, or could not look at all numbers, may have left out what comes after the
@@ -28,7 +23,7 @@ asked AS (
         named.selection.after_sequence, named.selection.limit,
         coalesce(named.to_origin, FALSE) AS to_origin
     FROM (
-        SELECT *, from_json(settings, '{SELECTION}') AS named FROM {{applied}}
+        SELECT *, from_json(settings, '{HANDLED}') AS named FROM {{applied}}
         WHERE kind IN ('PurgeQueue', 'DeleteMessages', 'MoveMessages', 'CopyMessages')
             AND reply <> 'Refused' AND settings IS NOT NULL
     )
