@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 RAW = ("operations", "outcomes", "moves", "clock", "standing", "segments")
 # What is carried into a stretch of a log besides rows of the other frames (`carried`): where the
 # stretch begins, being the last position before it; what stood then, and what segments had; what is
-# known of each store, as law F goes on from it. Empty where a log is judged from its beginning.
+# known of each store, as law F goes on from it. Here as it is where a log is judged from its
+# beginning: nothing.
 BEFORE = {
-    "since": "queue_manager STRING, position BIGINT",
-    "stood": "queue_manager STRING, store BIGINT, kind STRING, what STRING, count BIGINT, "
-    "size_bytes BIGINT",
-    "segments_before": "queue_manager STRING, segment BIGINT, is_active BOOLEAN, "
-    "appended_bytes BIGINT, live_bytes BIGINT, live_messages BIGINT",
-    "stores_before": "queue_manager STRING, store BIGINT, number BIGINT, text STRING",
+    "since": "SELECT queue_manager, position FROM {clock} WHERE FALSE",
+    "stood": "SELECT * FROM {standing} WHERE FALSE",
+    "segments_before": "SELECT * FROM {segments} WHERE FALSE",
+    "stores_before": "SELECT queue_manager, position AS store, position AS number, kind AS text "
+    "FROM {operations} WHERE FALSE",
 }
 # So many findings of each query are told.
 FOUND_MAX = 10_000
@@ -49,7 +49,7 @@ FOUND_MAX = 10_000
 class Facts:
     """What laws are asked of: what was written, what was answered, what the fold states.
 
-    Of the frames, `operations` has rows of `OPERATION_COLUMNS`, `outcomes` those on the lanes,
+    Of the frames, `operations` has rows of `OPERATION_COLUMNS`, `outcomes` of `OUTCOME_COLUMNS`,
     `moves` those of `MOVE_COLUMNS`, `clock` of `CLOCK_COLUMNS`, `standing` of `STANDING_COLUMNS`,
     `segments` of `SEGMENT_COLUMNS`, each with `queue_manager`.
     """
@@ -57,12 +57,11 @@ class Facts:
     def __init__(self, engine: Engine, frames: Mapping[str, Any]) -> None:
         """What is worked out of frames of the engine is kept once, under its name."""
         self.engine = engine
-        none = {
-            name: engine.none(name, columns)
-            for name, columns in BEFORE.items()
-            if name not in frames
+        raw = {name: frames[name] for name in RAW}
+        nothing = {
+            name: engine.ask(query, raw) for name, query in BEFORE.items() if name not in frames
         }
-        self._frames = none | {**frames}
+        self._frames = nothing | {**frames}
         self._given = frozenset(frames)
         self._asked: defaultdict[str, list[str]] = defaultdict(list)
         self._has_past = "since" in frames

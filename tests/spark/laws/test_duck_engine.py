@@ -53,7 +53,7 @@ def test_a_pass_gets_each_store_in_its_order(spark, tmp_path, monkeypatch, rows_
 def test_a_pass_over_nothing_finds_nothing(tmp_path):
     """Its frame has its columns."""
     engine = DuckEngine(None, Store(None, tmp_path), is_long=False)
-    given = {"events": engine.none("events", "store BIGINT, position BIGINT")}
+    given = engine.taken({"events": arrow_table(COLUMNS, [])})
     found = engine.passed("counted", engine.ask("SELECT * FROM {events}", given), COUNTING)
     assert engine.rows(engine.ask("SELECT first FROM {found}", {"found": found})) == []
 

@@ -36,12 +36,6 @@ def translated(text: str) -> str:
     return str(query.sql("duckdb", copy=False))
 
 
-def column_types(columns: str) -> str:
-    """Columns with their types, as DuckDB has them: `name TYPE, name TYPE`."""
-    schema = exp.DataType.build(f"STRUCT<{_with_colons(columns)}>", dialect="spark")
-    return ", ".join(f'"{one.name}" {one.args["kind"].sql("duckdb")}' for one in schema.expressions)
-
-
 def type_of(kind: str) -> str:
     """A type of Spark SQL, as DuckDB has it."""
     return exp.DataType.build(kind, dialect="spark").sql("duckdb")

@@ -21,7 +21,7 @@ from duckdb.func import FunctionNullHandling
 from pyarrow.parquet import ParquetFile
 
 from ledgermq.errors import LedgerMQError
-from ledgermq_spark.laws.engines.duck_dialect import column_types, translated, type_of
+from ledgermq_spark.laws.engines.duck_dialect import translated, type_of
 from ledgermq_spark.laws.refusals.text_checks import CHECKS
 from ledgermq_spark.log.machine import MEMORY_VARIABLE, cores, query_memory
 from ledgermq_spark.log.rows import arrow_batch
@@ -138,12 +138,6 @@ class DuckEngine:
         files = f"{place}_files"
         self._run(f"CREATE VIEW {files} AS SELECT {chosen} FROM {_parquet(rows.paths)}")
         self._run(f"CREATE TABLE {place} AS {translated(rows.query.format(rows=files))}")
-
-    def none(self, name: str, columns: str) -> str:
-        """An empty table."""
-        place = self._new(name)
-        self._run(f"CREATE TABLE {place} ({column_types(columns)})")
-        return place
 
     def together(self, name: str, one: str, other: str) -> str:
         """A view of both."""

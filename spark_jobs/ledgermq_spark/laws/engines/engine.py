@@ -49,9 +49,6 @@ class Engine(Protocol):
     def taken(self, frames: Mapping[str, Given]) -> Mapping[str, Any]:
         """Frames of what there is, under their names."""
 
-    def none(self, name: str, columns: str) -> Any:
-        """A frame without rows."""
-
     def together(self, name: str, one: Any, other: Any) -> Any:
         """A frame of the rows of two, which have the same columns in some order."""
 

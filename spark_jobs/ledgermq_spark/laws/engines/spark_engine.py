@@ -47,11 +47,6 @@ class SparkEngine:
         frame = given.frame(self.spark) if isinstance(given, ParquetRows) else given
         return self.hold(name, frame) if self.holds_given else frame
 
-    def none(self, name: str, columns: str) -> DataFrame:
-        """What is known to be empty is planned away."""
-        del name
-        return self.spark.createDataFrame([], columns).limit(0)
-
     def together(self, name: str, one: DataFrame, other: DataFrame) -> DataFrame:
         """The union."""
         del name

@@ -123,7 +123,8 @@ CARRIED: Final = {
 def carried(facts: Facts) -> dict[str, Any]:
     """Rows that a stretch behind the end of the facts has to be judged with, besides its own.
 
-    Of the frames that logs have, these are added to the rows of the stretch; those of `law.BEFORE`
-    stand for themselves. The facts may be of a stretch with what was carried into it.
+    Of the frames that logs have, these are added to the rows of the stretch; those that
+    `facts.BEFORE` names stand for themselves. The facts may be of a stretch with what was carried
+    into it.
     """
     return {name: facts.query(query) for name, query in CARRIED.items()}
