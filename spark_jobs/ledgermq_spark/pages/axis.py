@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypeAlias
 
+# How far to the right a time in µs is.
+Across: TypeAlias = Callable[[int], float]
 SECOND: Final = 1_000_000
 MINUTE, HOUR, DAY = 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND
 # How far apart marks may be, in µs.
@@ -39,7 +41,7 @@ def _text(at: int, step: int) -> str:
     return told.strftime("%H:%M:%S.%f")[: -3 if step >= 1_000 else None]
 
 
-def across(begin: int, end: int, left: float, right: float) -> Callable[[int], float]:
-    """How far to the right a time in µs is, between the places of both ends."""
+def across(begin: int, end: int, left: float, right: float) -> Across:
+    """The places of times between those of both ends."""
     span = max(1, end - begin)
     return lambda at: left + (at - begin) / span * (right - left)

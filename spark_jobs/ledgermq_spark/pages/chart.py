@@ -11,7 +11,7 @@ from html import escape
 from itertools import cycle
 from typing import Final
 
-from ledgermq_spark.pages.axis import across, ticks
+from ledgermq_spark.pages.axis import Across, across, ticks
 
 WIDTH, HEIGHT = 600, 190
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 8, 22
@@ -108,14 +108,12 @@ def _grid(labels: list[str], base: float, height: float) -> str:
     return f'<g class="grid">{"".join(parts)}</g>'
 
 
-def _moments(begin: int, end: int, x: object) -> Marks:
-    assert callable(x)
+def _moments(begin: int, end: int, x: Across) -> Marks:
     return [one for one in ticks(begin, end, 6) if x(one[0]) < WIDTH - TEXT_WIDTH / 2]
 
 
-def _marks(marks: Marks, x: object) -> str:
+def _marks(marks: Marks, x: Across) -> str:
     """Texts below their points; the last one where it can be read whole."""
-    assert callable(x)
     return "".join(
         f'<text x="{min(x(at), WIDTH - TEXT_WIDTH / 2):.1f}" y="{HEIGHT - 6}" '
         f'text-anchor="middle">{text}</text>'
@@ -123,8 +121,7 @@ def _marks(marks: Marks, x: object) -> str:
     )
 
 
-def _path(line: Points, x: object, *, steps: bool) -> str:
-    assert callable(x)
+def _path(line: Points, x: Across, *, steps: bool) -> str:
     start, *rest = line
     to = "H{:.1f}V{:g}" if steps else "L{:.1f} {:g}"
     first = f"M{x(start[0]):.1f} {start[1]:g}"

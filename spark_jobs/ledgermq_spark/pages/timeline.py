@@ -16,11 +16,8 @@ from ledgermq_spark.pages.axis import across, ticks
 from ledgermq_spark.pages.page import clock_time, counted, moment, page, section, table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from ledgermq_spark.pages.axis import Across
     from ledgermq_spark.tables.life import Life, LifeStep
-
-    Across = Callable[[int], float]
 
 WIDTH, LEFT, RIGHT = 920, 12, 14
 ROW, BAR_TOP, BAR_HEIGHT, NAME_HEIGHT = 34, 21, 9, 14

@@ -221,17 +221,12 @@ REFUSED_COLUMNS: Final = (
 
 
 def _as_events(query: str, *columns: str) -> str:
-    """A query whose other columns are null or, of numbers, 0."""
-    defaults = {"BIGINT": "0"}
-    chosen = [
-        f"CAST({name if name in columns else _default(name, kind, defaults)} AS {kind}) AS {name}"
-        for name, kind in EVENT_TYPES.items()
-    ]
+    """A query whose other columns are null or, of numbers, 0; what has no step is no move."""
+    chosen = []
+    for name, kind in EVENT_TYPES.items():
+        otherwise = "0" if kind == "BIGINT" and name not in ("step", "index") else "NULL"
+        chosen.append(f"CAST({name if name in columns else otherwise} AS {kind}) AS {name}")
     return f"SELECT {', '.join((*KEYS, *chosen))} FROM ({query})"
-
-
-def _default(name: str, kind: str, defaults: dict[str, str]) -> str:
-    return "NULL" if name in ("step", "index") else defaults.get(kind, "NULL")
 
 
 HAPPENED: Final = " UNION ALL ".join(
