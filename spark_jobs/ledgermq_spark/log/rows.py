@@ -174,17 +174,17 @@ def operation_row(
 ) -> tuple[Any, ...]:
     """The row of one operation: what its kind says by column, null in all others.
 
-    `number` is the length of what an Open says of its client, or of its takeover if that is longer,
-    the credit of a Get, the puts of a Commit, the version of an Upgrade or a VersionOffered, the
-    sequence number of a Correct, the delivery that an Alive is handing, the writer's clock of a
-    TimeAgreed, how long a Put may wait in ms;
-    `flag` the purge of a DeleteQueue or DeleteTopic, `gets_disabled` of an AlterQueue,
-    `automatic_creation` of an AlterQueueManager. `target` is a destination, or the bare name where
-    only queues are meant. `settings` are those given, as JSON; of an operation by hand all that it
-    asks for, of a Relocate which messages it is about. `headers` is null where no message of a Put
-    has one. `grouped` says that the operation has to do with groups, get options or group affinity.
-    `redelivery_delay_ms` is that of an Open or OpenConsumer. The last columns are the source and
-    the deduplication id of a Put.
+    `number` is the length of what an Open says of its client, or of its takeover if that is
+    longer, the credit of a Get, the puts of a Commit, the version of an Upgrade or a
+    VersionOffered, the sequence number of a Correct, the delivery that an Alive is handing, the
+    writer's clock of a TimeAgreed, how long a Put may wait in ms; `flag` the purge of a
+    DeleteQueue or DeleteTopic, `gets_disabled` of an AlterQueue, `automatic_creation` of an
+    AlterQueueManager, `requeue` of a Reject. `target` is a destination, or the bare name where
+    only queues are meant. `settings` are those given, as JSON; of an operation by hand all that
+    it asks for, of a Relocate which messages it is about. `headers` is null where no message of
+    a Put has one. `grouped` says that the operation has to do with groups, get options or group
+    affinity. `redelivery_delay_ms` is that of an Open or OpenConsumer. The last columns are the
+    source and the deduplication id of a Put.
     """
     kind = type(operation)
     told = {
