@@ -174,7 +174,6 @@ class RandomLog:
             self.receive: 25 if self.topics is None else 60,
             self.settle: 25,
             self.give_back: 8,
-            self.reject: 4,
             self.close: 2,
             self.administer: 2,
             self.correct: 1,
@@ -240,26 +239,6 @@ class RandomLog:
             session.rollback(*some)
         else:
             session.recover(*some)
-
-    def reject(self, session: ScriptSession, held: list[int], transacted: bool) -> None:
-        """Rejects some of what one consumer holds, or has it put back; now and then too much."""
-        random = self.random
-        known = self.script.state.sessions.get(session.handle)
-        flights = {} if known is None else known.deliveries
-        holders = sorted({one.consumer.number for one in flights.values()}) or [1]
-        number = random.choice(holders)
-        mine = [at for at, one in flights.items() if one.consumer.number == number]
-        named = ranges(*[one for one in mine if random.random() < 0.6])
-        if random.random() < 0.1:
-            number, named = random.choice(((number + 1, named), (number, ranges(99))))
-        reason = random.choice(("", "", "it cannot be read", "x" * 1_025))
-        session.send(
-            op.Reject,
-            consumer=number,
-            deliveries=named,
-            requeue=random.random() < 0.4,
-            reason=reason,
-        )
 
     def close(self, session: ScriptSession, held: list[int], transacted: bool) -> None:
         """Closes the session."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import FIFO_MODES, given_settings, redelivery_in
-from support.brokers.log_writer import Script, ScriptSession
+from support.brokers.log_writer import Script, ScriptSession, ranges
 from support.random_logs.random_ends import timed_message
 
 QUEUES = ("q", "v", "w")
@@ -53,7 +53,14 @@ class RandomRedelivery:
 
     def weights(self) -> dict[Callable[..., None], int]:
         """What it does, and how often."""
-        return {self.alter: 8, self.put: 20, self.receive: 15, self.give_back: 30, self.lose: 5}
+        return {
+            self.alter: 8,
+            self.put: 20,
+            self.receive: 15,
+            self.give_back: 25,
+            self.reject: 5,
+            self.lose: 5,
+        }
 
     def delay_ms(self) -> int:
         """A redelivery delay that a session asks for."""
@@ -121,6 +128,26 @@ class RandomRedelivery:
         self._script.wait(self._random.choice((0, 0, 0.1, 0.5)))
         if known is not None and known.consumers:
             session.get(3, self._random.choice(list(known.consumers)))
+
+    def reject(self, session: ScriptSession, held: list[int], transacted: bool) -> None:
+        """Rejects some of what one consumer holds, or has it put back; now and then too much."""
+        random = self._random
+        known = self._script.state.sessions.get(session.handle)
+        flights = {} if known is None else known.deliveries
+        holders = sorted({one.consumer.number for one in flights.values()}) or [1]
+        number = random.choice(holders)
+        mine = [at for at, one in flights.items() if one.consumer.number == number]
+        named = ranges(*[one for one in mine if random.random() < 0.6])
+        if random.random() < 0.1:
+            number, named = random.choice(((number + 1, named), (number, ranges(99))))
+        reason = random.choice(("", "", "it cannot be read", "x" * 1_025))
+        session.send(
+            op.Reject,
+            consumer=number,
+            deliveries=named,
+            requeue=random.random() < 0.4,
+            reason=reason,
+        )
 
     def lose(self, session: ScriptSession, held: list[int], transacted: bool) -> None:
         """Lets sessions be lost while delays go on; one entry finds both over."""
