@@ -15,11 +15,12 @@ from ledgermq.core.snapshot.state_records import TakenBlock
 from ledgermq.core.state.records import Message, Queue
 from ledgermq.core.state.storage import Segment
 from ledgermq.wire.framing.checkpoint_chunks import STORED, avro_long, block_values
-from ledgermq.wire.framing.codec import HEADER_BYTES, encode_record
+from ledgermq.wire.framing.codec import encode_record
+from ledgermq.wire.framing.confluent import SINGLE_OBJECT_BYTES
 
 
 def _record(record: dict[str, Any]) -> bytes:
-    return encode_record(STORED, record)[HEADER_BYTES:]
+    return encode_record(STORED, record)[SINGLE_OBJECT_BYTES:]
 
 
 class _Plain:

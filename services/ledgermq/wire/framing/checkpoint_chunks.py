@@ -13,12 +13,8 @@ from typing import Any, Final
 from zlib import crc32
 
 from ledgermq.protocol.limits import BLOCK_MESSAGES
-from ledgermq.wire.framing.codec import (
-    HEADER_BYTES,
-    UndecodableError,
-    decode_record,
-    encode_record,
-)
+from ledgermq.wire.framing.codec import UndecodableError, decode_record, encode_record
+from ledgermq.wire.framing.confluent import SINGLE_OBJECT_BYTES
 
 Record = dict[str, Any]
 BLOCK: Final = "ledgermq.checkpoint.MessageBlock"
@@ -83,7 +79,8 @@ def encode_block_record(block: Record) -> list[bytes]:
     if len(whole) <= CHUNK_BYTES_MAX:
         return [whole]
     messages = [
-        (one["sequence"], encode_record(STORED, one)[HEADER_BYTES:]) for one in block["messages"]
+        (one["sequence"], encode_record(STORED, one)[SINGLE_OBJECT_BYTES:])
+        for one in block["messages"]
     ]
     return block_values(block, messages)
 

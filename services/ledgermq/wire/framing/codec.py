@@ -25,8 +25,6 @@ from ledgermq.wire.framing.header_lists import NO_HEADER, join, split
 from ledgermq.wire.framing.list_entries import has_too_many_entries
 from ledgermq.wire.framing.schemas import KnownSchema, by_fingerprint, by_name
 
-MARKER: Final = SINGLE_OBJECT
-HEADER_BYTES: Final = SINGLE_OBJECT_BYTES
 OPERATION: Final = "ledgermq.operation."
 OUTCOME: Final = "ledgermq.outcome."
 CHUNK: Final = "ledgermq.outcome.Chunk"
@@ -88,7 +86,7 @@ def full_name_of(record: Operation | Outcome) -> str:
 
 def _write(known: KnownSchema, datum: Any) -> bytes:
     buffer = BytesIO()
-    buffer.write(MARKER)
+    buffer.write(SINGLE_OBJECT)
     buffer.write(known.fingerprint)
     schemaless_writer(buffer, known.schema, datum)
     return buffer.getvalue()
@@ -107,14 +105,15 @@ def decode_operation(value: bytes | None, active_version: int = PROTOCOL_VERSION
     """The operation in a record's value; `Unreadable` with the reason where there is none."""
     if not value:
         return Unreadable(reason=Reason.RECORD_EMPTY.value, detail="the record has no value")
-    if value[:2] != MARKER or len(value) < HEADER_BYTES:
+    if value[:2] != SINGLE_OBJECT or len(value) < SINGLE_OBJECT_BYTES:
         detail = "the record does not begin with a single-object marker and a fingerprint"
         return Unreadable(reason=Reason.SCHEMA_UNKNOWN.value, detail=detail)
-    known = by_fingerprint().get(value[2:HEADER_BYTES])
+    fingerprint = value[2:SINGLE_OBJECT_BYTES]
+    known = by_fingerprint().get(fingerprint)
     kind = None if known is None else _OPERATIONS.get(known.full_name)
     if known is None or kind is None:
         detail = (
-            f"fingerprint {value[2:HEADER_BYTES].hex()} is no operation that this version knows; "
+            f"fingerprint {fingerprint.hex()} is no operation that this version knows; "
             "the writer may be newer: upgrade the workers"
         )
         return Unreadable(reason=Reason.SCHEMA_UNKNOWN.value, detail=detail)
@@ -133,7 +132,7 @@ def decode_operation(value: bytes | None, active_version: int = PROTOCOL_VERSION
 
 def _check_lists(known: KnownSchema, value: bytes) -> None:
     """Raises UndecodableError for lists that are too long, before anything is made of them."""
-    if has_too_many_entries(known.full_name, value, HEADER_BYTES):
+    if has_too_many_entries(known.full_name, value, SINGLE_OBJECT_BYTES):
         raise UndecodableError(
             f"the lists of a {known.full_name} have more than {LIST_ENTRIES_MAX} entries"
         )
@@ -142,7 +141,7 @@ def _check_lists(known: KnownSchema, value: bytes) -> None:
 def _read(known: KnownSchema, value: bytes) -> Any:
     """The datum behind the framing; all of the value must be used up."""
     buffer = BytesIO(value)
-    buffer.seek(HEADER_BYTES)
+    buffer.seek(SINGLE_OBJECT_BYTES)
     try:
         datum = schemaless_reader(
             buffer,
@@ -226,11 +225,11 @@ def decode_record(value: bytes | None, *, short_lists: bool = False) -> tuple[st
 
     With `short_lists` also if its lists have more entries than those of an operation may have.
     """
-    if not value or value[:2] != MARKER or len(value) < HEADER_BYTES:
+    if not value or value[:2] != SINGLE_OBJECT or len(value) < SINGLE_OBJECT_BYTES:
         raise UndecodableError("no single-object marker and fingerprint at the start")
-    known = by_fingerprint().get(value[2:HEADER_BYTES])
+    known = by_fingerprint().get(value[2:SINGLE_OBJECT_BYTES])
     if known is None:
-        raise UndecodableError(f"unknown fingerprint {value[2:HEADER_BYTES].hex()}")
+        raise UndecodableError(f"unknown fingerprint {value[2:SINGLE_OBJECT_BYTES].hex()}")
     if not known.is_record:
         raise UndecodableError(f"{known.full_name} is a type within records, and no record")
     if short_lists:

@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 from confluent_kafka import Message
 
 from ledgermq.protocol.administration import PositionsSkipped
-from ledgermq.wire.framing.codec import HEADER_BYTES, MARKER, decode_operation
+from ledgermq.wire.framing.codec import decode_operation
+from ledgermq.wire.framing.confluent import SINGLE_OBJECT, SINGLE_OBJECT_BYTES
 from ledgermq.wire.framing.schemas import by_name
 from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT, Topics
 from ledgermq.wire.topics.reading import partition_reader
@@ -54,7 +55,7 @@ class LookAhead:
         # Behind the last record: no entry is above it, so nobody can have declared it skipped.
         self._tail: Hole | None = None
         self.declared: list[PositionsSkipped] = []
-        self._frame = MARKER + by_name("ledgermq.operation.PositionsSkipped").fingerprint
+        self._frame = SINGLE_OBJECT + by_name("ledgermq.operation.PositionsSkipped").fingerprint
 
     def look(self, position: int) -> None:
         """Reads from a position on, or from where the last look ended, to the end of the log.
@@ -77,7 +78,7 @@ class LookAhead:
         if offset > self._end:
             self._holes.append(Hole(self._end, offset - 1))
         self._end = offset + 1
-        if value is None or value[:HEADER_BYTES] != self._frame:
+        if value is None or value[:SINGLE_OBJECT_BYTES] != self._frame:
             return
         operation = decode_operation(value)
         stamped = record.timestamp()[0] == LOG_APPEND_TIME
