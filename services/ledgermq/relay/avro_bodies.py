@@ -5,18 +5,15 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 from fastavro.schema import SchemaParseException, UnknownType
 
 from ledgermq.relay.avro_readers import reader_of
+from ledgermq.relay.records import map_or_object
 from ledgermq.wire.content.content import Body
-from ledgermq.wire.content.objects import LONG_MAX, LONG_MIN, ObjectBody
 from ledgermq.wire.framing.confluent import CONFLUENT, CONFLUENT_BYTES
 from ledgermq.wire.framing.schema_registry import SchemaRegistry
-
-PLAIN: Final = (bool, int, float, str, bytes, type(None))
-NAME_LENGTH_MAX: Final = 255
 
 
 class AvroBodies:
@@ -48,7 +45,7 @@ class AvroBodies:
             raise ValueError(f"it does not decode by schema {number}: {error}") from error
         if left := len(rest.read()):
             raise ValueError(f"{left} bytes follow what decodes by schema {number}")
-        return read if isinstance(read, dict) and _is_flat(read) else ObjectBody(read)
+        return map_or_object(read)
 
     def _reader(self, number: int) -> Callable[[BinaryIO], Any]:
         found = self._readers.get(number)
@@ -64,12 +61,3 @@ class AvroBodies:
                 ) from error
             self._readers[number] = found
         return found
-
-
-def _is_flat(read: dict[str, Any]) -> bool:
-    return all(
-        type(value) in PLAIN
-        and (type(value) is not int or LONG_MIN <= value <= LONG_MAX)
-        and 0 < len(name) <= NAME_LENGTH_MAX
-        for name, value in read.items()
-    )

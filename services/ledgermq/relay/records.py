@@ -18,8 +18,8 @@ from ledgermq.client.sansio.sizes import MESSAGE_BYTES_MAX, encoded_bytes
 from ledgermq.client.sending.making import MessageMaker, Sending
 from ledgermq.errors import LedgerMQError, MessageFormatError, MessageTooLargeError
 from ledgermq.protocol.operations import PutMessage
-from ledgermq.wire.content.content import Body
-from ledgermq.wire.content.objects import ObjectBody, no_constant
+from ledgermq.wire.content.content import NAME_CHARACTERS_MAX, Body
+from ledgermq.wire.content.objects import LONG_MAX, LONG_MIN, ObjectBody, no_constant
 from ledgermq.wire.framing.confluent import readable_headers
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ TOPIC, PARTITION, OFFSET = f"{PREFIX}Topic", f"{PREFIX}Partition", f"{PREFIX}Off
 TIMESTAMP, HEADERS = f"{PREFIX}Timestamp", f"{PREFIX}Headers"
 # A key that is no text stands in the second, as base64.
 KEY, BINARY_KEY = f"{PREFIX}Key", f"{PREFIX}KeyBase64"
+# What a map holds.
+FLAT: Final = (bool, int, float, str, bytes, type(None))
 # What a Put says of its source.
 SOURCE_BYTES_MAX: Final = 4096
 
@@ -132,22 +134,28 @@ def _made(
     return message
 
 
+def map_or_object(read: Any) -> Body:
+    """A flat dict as a map, if a map may have its names and numbers; anything else as an object."""
+    is_map = isinstance(read, dict) and all(
+        type(value) in FLAT
+        and (type(value) is not int or LONG_MIN <= value <= LONG_MAX)
+        and 0 < len(name) <= NAME_CHARACTERS_MAX
+        for name, value in read.items()
+    )
+    return read if is_map else ObjectBody(read)
+
+
 def _text_body(value: bytes | None) -> Body:
     return None if value is None else value.decode()
 
 
 def _json_body(value: bytes | None) -> Body:
-    """A flat object as a map, anything else as an object."""
     if value is None:
         return None
     read = json.loads(
         value, object_pairs_hook=_object, parse_constant=no_constant, parse_float=_finite
     )
-    is_flat = isinstance(read, dict) and not any(
-        isinstance(one, dict | list) or (type(one) is int and not -(2**63) <= one < 2**63)
-        for one in read.values()
-    )
-    return read if is_flat and all(0 < len(name) < 256 for name in read) else ObjectBody(read)
+    return map_or_object(read)
 
 
 def _finite(text: str) -> float:
