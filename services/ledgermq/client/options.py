@@ -11,7 +11,7 @@ from typing import Any, Final, TypedDict
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.receiving.getting import GetMatch, Order
 from ledgermq.client.sending.grouping import GroupPlace
-from ledgermq.wire.content.content import PropertyValue
+from ledgermq.protocol.operations import PropertyValue
 
 USUAL: Final[Mapping[str, Any]] = {
     "timeout": 30.0,

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.operations import Put
+from ledgermq.protocol.outcomes import EMPTY_HEADER
 from ledgermq.wire.content.content import ContentError
-from ledgermq.wire.content.message_header import EMPTY_HEADER, header_of, make_header
+from ledgermq.wire.content.message_header import header_of, make_header
 from ledgermq.wire.framing.codec import decode_operation, encode_operation, encode_record
 from ledgermq.wire.framing.header_lists import NO_HEADER
 

@@ -12,8 +12,9 @@ from ledgermq.cli.options.bodies import body_line, selector_option
 from ledgermq.cli.options.consent import actor_option, confirm, reason_option, yes_option
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.target import Target
-from ledgermq.cli.options.together import LONG_MAX, Count, Read, together
+from ledgermq.cli.options.together import Count, Read, together
 from ledgermq.cli.printing.output import Column, Output, count_of
+from ledgermq.wire.content.objects import LONG_MAX
 
 if TYPE_CHECKING:
     from ledgermq.client.admin.manual import Handled

@@ -23,6 +23,7 @@ from ledgermq.client.admin.queue_settings import (
     setting_keywords,
 )
 from ledgermq.redelivery import parse_steps
+from ledgermq.wire.content.objects import LONG_MAX
 
 NONE: Final = "none"
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -50,7 +51,7 @@ class Duration(click.ParamType):
             or_none = "" if self._none is None else ", or none"
             self.fail(f"{value!r} is no duration: write 500ms, 30s, 10m, 12h or 7d{or_none}")
         milliseconds = int(Decimal(found[1]) * _UNITS_MS[found[2] or "s"])
-        if milliseconds >= 2**63:
+        if milliseconds > LONG_MAX:
             self.fail(f"{value} is more than a record of the log can hold")
         return milliseconds
 
@@ -63,7 +64,7 @@ def _count(none: int | None, text: str) -> int:
     except ValueError:
         or_none = "" if none is None else ", or none"
         raise ValueError(f"{text!r} is no whole number: write 1000, for example{or_none}") from None
-    if abs(number) >= 2**63:
+    if abs(number) > LONG_MAX:
         raise ValueError(f"{text} is more than a record of the log can hold")
     return number
 

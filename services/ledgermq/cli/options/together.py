@@ -9,11 +9,10 @@ from typing import Any, Final, TypeVar
 import click
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.wire.content.objects import LONG_MAX
 
 # What Spark lists, with one more.
 COUNT_MAX: Final = 2**31 - 2
-# What a number on the log can be: handles of sessions, sequence numbers, positions.
-LONG_MAX: Final = 2**63 - 1
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

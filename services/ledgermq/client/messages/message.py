@@ -28,9 +28,10 @@ from ledgermq.errors import (
     MessageUndecodableError,
 )
 from ledgermq.protocol.instants import datetime_from
+from ledgermq.protocol.operations import PropertyValue
 from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.wire.content.bodies import ReadOnlyDict
-from ledgermq.wire.content.content import Body, Content, PropertyValue, decode_content
+from ledgermq.wire.content.content import Body, Content, decode_content
 from ledgermq.wire.content.message_header import header_of
 from ledgermq.wire.content.objects import ObjectBody
 from ledgermq.wire.framing.codec import UndecodableError

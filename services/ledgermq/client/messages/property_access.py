@@ -20,8 +20,9 @@ from ledgermq.errors import (
     UnsupportedValueError,
 )
 from ledgermq.errors.shown import shown
+from ledgermq.protocol.operations import PropertyValue
 from ledgermq.wire.content.bodies import ReadOnlyDict
-from ledgermq.wire.content.content import NAME_CHARACTERS_MAX, Body, PropertyValue
+from ledgermq.wire.content.content import NAME_CHARACTERS_MAX, Body
 from ledgermq.wire.content.conversion import read_as, written_as
 
 NAME: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")

@@ -18,8 +18,8 @@ from ledgermq.errors import (
     MessageNotWriteableError,
     UnsupportedValueError,
 )
+from ledgermq.protocol.operations import PropertyValue
 from ledgermq.wire.content.bodies import ReadOnlyDict
-from ledgermq.wire.content.content import PropertyValue
 from ledgermq.wire.content.objects import ObjectBody
 
 T = TypeVar("T", bound="TypedMessage")

@@ -22,8 +22,8 @@ from ledgermq.protocol.limits import (
     PRIORITY_MAX,
     TIMING_MS_MAX,
 )
-from ledgermq.protocol.operations import Group, PutMessage
-from ledgermq.wire.content.content import ContentError, PropertyValue, encode_fields
+from ledgermq.protocol.operations import Group, PropertyValue, PutMessage
+from ledgermq.wire.content.content import ContentError, encode_fields
 from ledgermq.wire.content.message_header import make_header
 
 IDENTIFIERS_AHEAD: Final = 256

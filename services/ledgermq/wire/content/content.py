@@ -8,32 +8,18 @@ from typing import Any, Final, TypeAlias
 
 from ledgermq.errors import MessageFormatError, NameTooLongError, UnsupportedValueError
 from ledgermq.errors.shown import cut, shown
-from ledgermq.protocol.operations import PropertyValue
 from ledgermq.wire.content.bodies import StreamBody
-from ledgermq.wire.content.objects import ObjectBody
+from ledgermq.wire.content.conversion import Value
+from ledgermq.wire.content.objects import LONG_MAX, LONG_MIN, ObjectBody
 from ledgermq.wire.framing.codec import UndecodableError, decode_record, encode_record
 
-__all__ = [
-    "Body",
-    "Content",
-    "ContentError",
-    "PropertyValue",
-    "checked_value",
-    "decode_content",
-    "encode_content",
-    "encode_fields",
-]
-
-MapValue: TypeAlias = bool | int | float | str | bytes | None
-Body: TypeAlias = Mapping[str, MapValue] | str | bytes | StreamBody | ObjectBody | None
+Body: TypeAlias = Mapping[str, Value] | str | bytes | StreamBody | ObjectBody | None
 
 CONTENT: Final = "ledgermq.message.Content"
 MAP_BODY: Final = "ledgermq.message.MapBody"
 STREAM_BODY: Final = "ledgermq.message.StreamBody"
 OBJECT_BODY: Final = "ledgermq.message.ObjectBody"
 NAME_CHARACTERS_MAX: Final = 255
-LONG_MIN: Final = -(2**63)
-LONG_MAX: Final = 2**63 - 1
 
 
 class ContentError(ValueError):

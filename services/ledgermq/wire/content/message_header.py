@@ -9,8 +9,6 @@ from ledgermq.protocol.operations import Group, Header, PropertyValue
 from ledgermq.protocol.outcomes import EMPTY_HEADER, DeliveredHeader, DeliveredMessage
 from ledgermq.wire.content.content import ContentError, checked_value
 
-__all__ = ["EMPTY_HEADER", "header_of", "make_header"]
-
 
 def make_header(
     properties: Mapping[str, PropertyValue] | None,
