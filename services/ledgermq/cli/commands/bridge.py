@@ -92,6 +92,7 @@ def bridge(
     Headers become properties and properties become headers; key, timestamp and place of a record
     become properties, too.
     """
+    from ledgermq.relay.definitions import check_topic
     from ledgermq.wire.topics.address import parse_servers
 
     given = (bool(from_topic), bool(to), bool(from_), bool(to_topic))
@@ -101,18 +102,12 @@ def bridge(
         raise click.UsageError("--body avro needs a schema registry: give --registry")
     address = parse_servers(kafka, "--kafka") if kafka else target.bootstrap
     target.check_broker()
-    _check_topic(target, address, from_topic or to_topic or "")
+    check_topic(address, from_topic or to_topic or "", target.timeout_seconds)
     with stopped_by_signals(output) as stopping:
         if from_topic and to:
             _take_in(target, output, address, from_topic, to, registry, stopping, **more)
         elif from_ and to_topic:
             _take_out(target, output, address, from_, to_topic, stopping, **more)
-
-
-def _check_topic(target: Target, address: str, topic: str) -> None:
-    from ledgermq.relay.definitions import check_topic
-
-    check_topic(address, topic, target.timeout_seconds)
 
 
 def _take_in(

@@ -62,6 +62,7 @@ def _probing_count(flag: str, text: str) -> Callable[[Command], Command]:
 @click.option(
     "--up",
     is_flag=True,
+    expose_value=False,
     help="Check that it exists and that puts and gets are enabled; done in any case.",
 )
 @_probing_count(
@@ -76,7 +77,6 @@ def queue(
     target: Target,
     output: Output,
     name: str,
-    up: bool,
     browse: int | None,
     put: int | None,
     get: int | None,
@@ -86,7 +86,6 @@ def queue(
     With --get only its own test messages are got. Other consumers of the queue may get them as
     well, so use a queue that serves only this purpose. Test messages expire after a minute.
     """
-    del up
     if (get or 0) > (put or 0):
         raise click.UsageError("--get takes test messages only: give --put of at least as many")
     name = queue_from(name, why=WHY_NO_TOPIC)

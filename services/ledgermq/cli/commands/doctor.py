@@ -326,12 +326,10 @@ def checkpoints(
 
 def _worker(target: Target) -> Result:
     from ledgermq.wire.topics.reading import partition_reader
-    from ledgermq.wire.topics.registry import find_queue_manager
 
     with target.connect() as connection:
         status = connection.admin.queue_manager_status()
-    claim = find_queue_manager(target.bootstrap, target.topics, target.queue_manager)
-    assert claim is not None, "a connection has found the queue manager"
+    claim = target.claim()
     with partition_reader(target.bootstrap, target.timeout_seconds) as reader:
         _, end = reader.ends(target.topics.operations, claim.partition)
     behind = max(0, end - 1 - status.position)

@@ -21,7 +21,6 @@ from ledgermq.cli.options.together import LONG, Long
 from ledgermq.cli.printing.output import Output, cell_text
 
 AT_LEAST_ONE: Final = Long(min=1)
-ANY_NUMBER: Final = LONG
 
 
 @click.group(cls=OnceGroup)
@@ -87,30 +86,30 @@ def _backup_text(target: Target, backup: dict[str, Any] | None) -> str:
 )
 @click.option(
     "--segments-max",
-    type=ANY_NUMBER,
+    type=LONG,
     help="How many segments there are at most: puts are refused while all are full or pinned by "
     "live messages. 0, the default: no limit.",
 )
 @click.option(
     "--messages-max",
-    type=ANY_NUMBER,
+    type=LONG,
     help="Quota of messages in all queues and topics together, in flight and uncommitted ones too; "
     "sends beyond it wait for room until their send time-out. 0, the default: no quota.",
 )
 @click.option(
     "--bytes-max",
-    type=ANY_NUMBER,
+    type=LONG,
     help="The same for the bytes of these messages; 0, the default: no quota.",
 )
 @click.option(
     "--messages-resume",
-    type=ANY_NUMBER,
+    type=LONG,
     help="Once a send had to wait for --messages-max, sends go on when no more than so many "
     "messages are left; 0, the default: as soon as there is room.",
 )
 @click.option(
     "--bytes-resume",
-    type=ANY_NUMBER,
+    type=LONG,
     help="The same for --bytes-max; 0, the default: as soon as there is room.",
 )
 @click.option(

@@ -198,7 +198,6 @@ def _put_all(
 
 
 def _settle(target: Target, waiting: list[ReceiptFuture[SendReceipt]]) -> SendReceipt:
-    """Wait for what was sent; the first error ends the command and says how far it came."""
     receipts = [future.result(target.timeout_seconds) for future in waiting]
     waiting.clear()
     return receipts[-1]

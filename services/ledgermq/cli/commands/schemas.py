@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -24,17 +24,16 @@ COLUMNS: Final = (
 RECORDS_DEFAULT: Final = 10_000
 
 
-def registry_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option(
-        "--registry",
-        "url",
-        metavar="URL",
-        envvar="LEDGERMQ_SCHEMA_REGISTRY",
-        required=True,
-        show_envvar=True,
-        help="Address of the schema registry, http://[USER:PASSWORD@]HOST:PORT/PATH. Give one "
-        "with a password by the environment: arguments are seen by others.",
-    )(command)
+_registry_option = click.option(
+    "--registry",
+    "url",
+    metavar="URL",
+    envvar="LEDGERMQ_SCHEMA_REGISTRY",
+    required=True,
+    show_envvar=True,
+    help="Address of the schema registry, http://[USER:PASSWORD@]HOST:PORT/PATH. Give one with a "
+    "password by the environment: arguments are seen by others.",
+)
 
 
 @click.group(cls=OnceGroup)
@@ -47,7 +46,7 @@ def _row(one: SchemaStatus) -> dict[str, Any]:
 
 
 @schema.command("list")
-@registry_option
+@_registry_option
 @json_option
 def list_schemas(url: str, as_json: bool) -> None:
     """List LedgerMQ's schemas with their ids in the registry; one without id is not registered."""
@@ -59,7 +58,7 @@ def list_schemas(url: str, as_json: bool) -> None:
 
 
 @schema.command()
-@registry_option
+@_registry_option
 @json_option
 def register(url: str, as_json: bool) -> None:
     """Register the schemas that are not registered yet, if they fit what their subjects have.
@@ -78,7 +77,7 @@ def register(url: str, as_json: bool) -> None:
 
 
 @schema.command()
-@registry_option
+@_registry_option
 @click.option(
     "--records",
     type=Count(min=0),

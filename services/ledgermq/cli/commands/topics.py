@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import click
 
-from ledgermq.cli.options.destinations import without_kind
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.setting_options import common_options, given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
@@ -48,7 +47,7 @@ def create(target: Target, output: Output, name: str, **settings: Any) -> None:
 
     A setting that is not given has its default.
     """
-    name = without_kind(name, "topic")
+    name = name.removeprefix("topic:")
     with target.connect() as connection:
         position = connection.admin.create_topic(name, **settings)
     done(output, "topic", name, "created", position)
@@ -61,7 +60,7 @@ def create(target: Target, output: Output, name: str, **settings: Any) -> None:
 @target_options
 def alter(target: Target, output: Output, name: str, **settings: Any) -> None:
     """Change settings of topic NAME and its subscriptions; what is not given stays as it is."""
-    name = without_kind(name, "topic")
+    name = name.removeprefix("topic:")
     settings = given_options(settings)
     with target.connect() as connection:
         position = connection.admin.alter_topic(name, **settings)
@@ -107,7 +106,7 @@ def delete(
 
     Without --purge it must also have no durable subscriptions.
     """
-    name = without_kind(name, "topic")
+    name = name.removeprefix("topic:")
     with target.connect() as connection:
         if dry_run or (purge and not yes):
             status = connection.admin.topic(name)

@@ -26,7 +26,3 @@ def queue_from(text: str, *, why: str) -> str:
     if kind != "queue":
         raise click.UsageError(f"{text} is a topic: {why}")
     return name
-
-
-def without_kind(text: str, kind: str) -> str:
-    return text.removeprefix(f"{kind}:")
