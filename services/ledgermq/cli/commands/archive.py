@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from ledgermq.cli.commands.audit import ANOMALY_COLUMNS, anomaly_rows
+from ledgermq.cli.options.facts import moment_position
 from ledgermq.cli.options.moments import at_option, position_at
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.spark import archive_job, spark_job
@@ -65,7 +66,7 @@ def update(target: Target, output: Output, directory: Path, at: object, every: i
     from ledgermq_spark.archive.updating import OPERATIONS_PER_STRETCH, update_archive
 
     target.check_broker()
-    position = position_at(target, at)
+    position = None if at is None else position_at(target, at)
     # What is in the way is told before Spark starts.
     with LogArchive(directory, target.queue_manager).adding():
         pass
@@ -120,11 +121,9 @@ def prove(target: Target, output: Output, directory: Path) -> int:
 
     The exit code is 0 if all of it is proven, 1 if anything is not.
     """
-    from ledgermq_spark.archive.log_archive import LogArchive
     from ledgermq_spark.jobs.run import run_proof
 
-    operations = LogArchive(directory, target.queue_manager).there()[-1].last + 1
-    with archive_job(output, "prove", operations) as job:
+    with archive_job(output, "prove", moment_position(target, None, directory) + 1) as job:
         stretches, findings = run_proof(directory, target.queue_manager, **job)
     wrong = [one for one in stretches if one.problem is not None]
     rows = [

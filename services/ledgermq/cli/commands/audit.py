@@ -127,7 +127,7 @@ def audit(
             param_hint="'--directory'",
         )
     target.check_broker()
-    position = position_at(target, at)
+    position = None if at is None else position_at(target, at)
     live_position = None
     if at is None and not without_live:
         live_position = _live_position(target, output)

@@ -136,12 +136,11 @@ def write(
 def _add_new(
     target: Target, output: Output, archive: Path, directory: Path, table_format: str
 ) -> None:
-    from ledgermq_spark.archive.log_archive import LogArchive
     from ledgermq_spark.archive.written_tables import check_grown, write_new
     from ledgermq_spark.tables.all_tables import TABLES
 
     name = target.queue_manager
-    operations = LogArchive(archive, name).there()[-1].last + 1
+    operations = moment_position(target, None, archive) + 1
     check_grown(directory, table_format)
     with archive_job(output, "tables", operations, delta=table_format == "delta") as job:
         written = write_new(archive, name, directory, table_format=table_format, **job)

@@ -306,7 +306,6 @@ def _live(
 ) -> Iterator[Journal]:
     from ledgermq_spark.journal.journal import journal_of
 
-    target.check_broker()
     with spark_job(target, output, title) as job:
         yield journal_of(archive=archive, apart=apart, from_checkpoint=from_checkpoint, **job)
 

@@ -118,7 +118,6 @@ def _rebuilt(
         moment = moment_position(target, at, archive)
         with archive_job(output, "rebuild", moment + 1) as job:
             return rebuild_archived(archive, target.queue_manager, moment, **job)
-    target.check_broker()
-    position = position_at(target, at)
+    position = None if at is None else position_at(target, at)
     with spark_job(target, output, "rebuild") as job:
         return rebuild_at(at=position, from_checkpoint=from_checkpoint, **job)

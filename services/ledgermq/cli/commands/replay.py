@@ -88,7 +88,6 @@ def replay(target: Target, output: Output, dry_run: bool, yes: bool, **options: 
     LedgerMQ_Replay name its original and this replay. If the command was killed or stopped, run the
     same again: it goes on where it was.
     """
-    target.check_broker()
     chosen = replay_choice(target, options)
     if dry_run:
         with spark_job(target, output, "replay") as job:

@@ -28,7 +28,7 @@ archive_option = click.option(
 
 
 def moment_position(target: Target, moment: Any, archive: Path | None) -> int:
-    """The position of a moment that was given, on the log or in an archive.
+    """The position of a moment on the log, or in an archive; of an archive None is its end.
 
     Raises what `facts_at` raises.
     """
@@ -37,10 +37,7 @@ def moment_position(target: Target, moment: Any, archive: Path | None) -> int:
 
     if archive is not None:
         return archived_position(LogArchive(archive, target.queue_manager).there(), moment)
-    target.check_broker()
-    position = position_at(target, moment)
-    assert position is not None
-    return position
+    return position_at(target, moment)
 
 
 @contextlib.contextmanager
@@ -64,16 +61,13 @@ def facts_at(
         PositionOutOfRangeError: The moment is not on the log, or not in the archive.
     """
     from ledgermq_spark.archive.archived import archived_facts
-    from ledgermq_spark.archive.log_archive import LogArchive
     from ledgermq_spark.jobs.run import run_tables
 
     if archive is None:
-        target.check_broker()
-        position = position_at(target, at)
+        position = None if at is None else position_at(target, at)
         with spark_job(target, output, title) as job:
             yield first(job["spark"]) or run_tables(at=position, **job, **choice)
         return
-    operations = LogArchive(archive, target.queue_manager).there()[-1].last + 1
-    with archive_job(output, title, operations) as job:
+    with archive_job(output, title, moment_position(target, None, archive) + 1) as job:
         found = first(job["spark"])
         yield found or archived_facts(archive, target.queue_manager, at, **job, **choice)

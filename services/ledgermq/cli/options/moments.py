@@ -30,20 +30,17 @@ MOMENT: Final = Read(
 )
 
 
-def position_at(target: Target, at: Any, *, before: bool = False) -> int | None:
-    """The log position of a moment; found before Spark is started, None for the log's end.
+def position_at(target: Target, moment: Any, *, before: bool = False) -> int:
+    """The log position of a moment; of a time that of the last record by then, or `before` it.
 
-    Of a time that of the last record by then, or `before` it: -1 if there is none.
-
-    Raises:
+    Raises what `Target.check_broker` raises, and:
         PositionOutOfRangeError: The moment lies before the log's start or after its end.
     """
     from ledgermq_spark.log.positions import locate, resolve_at
 
-    if at is None:
-        return None
+    target.check_broker()
     _, log = locate(target.bootstrap, target.topics, target.queue_manager)
-    return resolve_at(target.bootstrap, log, at, before=before)
+    return resolve_at(target.bootstrap, log, moment, before=before)
 
 
 at_option = click.option(

@@ -150,7 +150,6 @@ def replay_choice(target: Target, given: dict[str, Any]) -> ReplayChoice:
 
     selector, ids = checked_selector(given["selector"]), checked_ids(given["message_ids"])
     first, last = _first_position(target, given["since"]), position_at(target, given["until"])
-    assert last is not None, "a moment was given"
     if first > last:
         raise click.UsageError(
             f"--from {target.named(first)} lies after --to {target.named(last)}: nothing came in "
@@ -176,7 +175,5 @@ def replay_choice(target: Target, given: dict[str, Any]) -> ReplayChoice:
 def _first_position(target: Target, since: Any) -> int:
     """Of a time: the position of the first record that was appended then or later."""
     if isinstance(since, datetime):
-        before = position_at(target, since, before=True)
-        assert before is not None, "a time was given"
-        return before + 1
-    return position_at(target, since) or 0
+        return position_at(target, since, before=True) + 1
+    return position_at(target, since)
