@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from ledgermq.cli.options.journal_choice import directory_option
+from ledgermq.cli.options.journal_choice import backups_directory, directory_option
 from ledgermq.cli.options.moments import MOMENT, position_at
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.spark import spark_job
@@ -136,7 +136,7 @@ def audit(
             at=position,
             live_position=live_position,
             anchors=anchors,
-            backups=directory or target.data_directory / "journal",
+            backups=backups_directory(target, directory),
             archive=archive,
             **job,
         )

@@ -14,9 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgermq.cli.options.bodies import body_line
-from ledgermq.cli.options.consent import actor_option, confirm, yes_option
+from ledgermq.cli.options.consent import actor_option, confirm, dry_run_option, yes_option
 from ledgermq.cli.options.destinations import destination_named
-from ledgermq.cli.options.journal_choice import choice_from, choice_options, directory_option
+from ledgermq.cli.options.journal_choice import (
+    backups_directory,
+    choice_from,
+    choice_options,
+    directory_option,
+    ids_option,
+    ungrouped_option,
+)
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.setting_options import Duration
 from ledgermq.cli.options.spark import spark_job
@@ -78,9 +85,7 @@ def journal() -> None:
     help="If the log is trimmed and earlier backups are lost: back up what came in since the "
     "oldest checkpoint, and give up what came in before. Without it the command refuses.",
 )
-@click.option(
-    "--dry-run", is_flag=True, help="Only show which messages are meant, and change nothing."
-)
+@dry_run_option
 @target_options
 def backup(
     target: Target,
@@ -101,7 +106,7 @@ def backup(
 
     if not reason:
         raise click.UsageError("say why you back the journal up: --reason TEXT")
-    path = _directory(target, directory)
+    path = backups_directory(target, directory)
     with contextlib.ExitStack() as stack:
         connection = stack.enter_context(target.connect())
         begins = connection.admin.queue_manager_status().journal_from
@@ -180,13 +185,7 @@ def list_messages(target: Target, output: Output, limit: int, **options: Any) ->
 
 @journal.command()
 @choice_options
-@click.option(
-    "--id",
-    "message_ids",
-    metavar="MESSAGE-ID",
-    multiple=True,
-    help="Only the message with this id, 32 hexadecimal digits. May be repeated.",
-)
+@ids_option
 @click.option(
     "--to",
     metavar="DESTINATION",
@@ -207,22 +206,28 @@ def list_messages(target: Target, output: Output, limit: int, **options: Any) ->
     show_default=True,
     help="How long the copies live from now on; none: for ever.",
 )
-@click.option("--ungrouped", is_flag=True, help="Put copies without the group of their originals.")
-@click.option(
-    "--dry-run", is_flag=True, help="Only show which messages are meant, and change nothing."
-)
+@ungrouped_option
+@dry_run_option
 @yes_option
 @target_options
-def republish(target: Target, output: Output, **options: Any) -> None:
+def republish(
+    target: Target,
+    output: Output,
+    to: str | None,
+    limit: int,
+    skip: int,
+    time_to_live: int,
+    ungrouped: bool,
+    dry_run: bool,
+    yes: bool,
+    **options: Any,
+) -> None:
     """Put copies of messages of the journal or of its backups on a queue or topic.
 
     A copy is a new, persistent message; its property LedgerMQ_JournalMessageId is the id of the
     original. Republished twice, a message is there twice, and both copies name that id.
     """
-    names = ("to", "skip", "time_to_live", "ungrouped", "dry_run", "yes")
-    to, skip, time_to_live_ms, ungrouped, dry_run, yes = (options.pop(name) for name in names)
     to = None if to is None else destination_named(to)
-    limit = options.pop("limit")
     wanted = limit + skip if limit else 0
     with _chosen(target, output, options, limit=wanted, must_be=True) as messages:
         if dry_run or not yes:
@@ -238,7 +243,7 @@ def republish(target: Target, output: Output, **options: Any) -> None:
                 islice(messages(), skip, None),
                 skip,
                 to=to,
-                time_to_live=time_to_live_ms / 1000,
+                time_to_live=time_to_live / 1000,
                 groups=not ungrouped,
             )
     document = {"republished": done, "to": to, "dry_run": False}
@@ -289,11 +294,6 @@ def _tell(output: Output, rows: list[dict[str, Any]], to: str | None) -> None:
         output.table(COLUMNS, rows)
 
 
-def _directory(target: Target, directory: Path | None) -> Path:
-    """Where backups are (DB-17)."""
-    return directory or target.data_directory / "journal"
-
-
 @contextlib.contextmanager
 def _live(
     target: Target,
@@ -323,7 +323,7 @@ def _chosen(
     from ledgermq_spark.journal.choice import chosen
 
     choice = choice_from(options, limit)
-    source, archive = options["source"], Archive(_directory(target, options["directory"]))
+    source, archive = options["source"], Archive(backups_directory(target, options["directory"]))
     if source == "archive":
         if must_be and not archive.backups(target.queue_manager):
             raise click.UsageError(

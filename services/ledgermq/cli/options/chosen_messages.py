@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgermq.cli.options.bodies import body_line, selector_option
-from ledgermq.cli.options.consent import actor_option, confirm, reason_option, yes_option
+from ledgermq.cli.options.consent import (
+    actor_option,
+    confirm,
+    dry_run_option,
+    reason_option,
+    yes_option,
+)
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.options.together import Count, Read, together
@@ -101,11 +107,7 @@ purge_options: Final = together(
     ),
     reason_option,
     actor_option,
-    click.option(
-        "--dry-run",
-        is_flag=True,
-        help="Only show which messages are meant, and change nothing.",
-    ),
+    dry_run_option,
     yes_option,
 )
 handling_options: Final = together(

@@ -19,6 +19,9 @@ reason_option = click.option(
     help="Why it is done; recorded on the log. Required, unless --dry-run is given.",
 )
 actor_option = click.option("--actor", metavar="NAME", help=ACTOR_HELP)
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Only show which messages are meant, and change nothing."
+)
 yes_option = click.option(
     "--yes", is_flag=True, help="Do it without asking; required where no terminal can be asked."
 )

@@ -11,6 +11,7 @@ import click
 from ledgermq.cli.options.bodies import selector_option
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.moments import MESSAGE_ID, TIME_EXPLAINED
+from ledgermq.cli.options.target import Target
 from ledgermq.cli.options.together import Read, together
 from ledgermq.client.destinations import checked_destination
 
@@ -37,6 +38,17 @@ directory_option = click.option(
     show_envvar=True,
     help="Directory of the journal's backups.  [default: journal, in the data directory]",
 )
+# Of what is put again.
+ids_option = click.option(
+    "--id",
+    "message_ids",
+    metavar="MESSAGE-ID",
+    multiple=True,
+    help="Only the message with this id, 32 hexadecimal digits. May be repeated.",
+)
+ungrouped_option = click.option(
+    "--ungrouped", is_flag=True, help="Put copies without the group of their originals."
+)
 choice_options: Final = together(
     click.option(
         "--from",
@@ -54,6 +66,11 @@ choice_options: Final = together(
     click.option("--until", type=_INSTANT, help="Only messages enqueued before that time."),
     selector_option,
 )
+
+
+def backups_directory(target: Target, given: Path | None) -> Path:
+    """Where backups are (DB-17)."""
+    return given or target.data_directory / "journal"
 
 
 def choice_from(options: dict[str, Any], limit: int) -> Choice:

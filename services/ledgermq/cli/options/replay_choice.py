@@ -14,7 +14,12 @@ import click
 from ledgermq.cli.options.bodies import selector_option
 from ledgermq.cli.options.chosen_messages import limit_option
 from ledgermq.cli.options.destinations import EXPLAINED, destination_named
-from ledgermq.cli.options.journal_choice import checked_ids, checked_selector
+from ledgermq.cli.options.journal_choice import (
+    checked_ids,
+    checked_selector,
+    ids_option,
+    ungrouped_option,
+)
 from ledgermq.cli.options.moments import MOMENT, position_at
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.options.together import Read, together
@@ -104,13 +109,7 @@ replay_options: Final = together(
         help="Only messages that were put to this destination. May be repeated.",
     ),
     selector_option,
-    click.option(
-        "--id",
-        "message_ids",
-        metavar="MESSAGE-ID",
-        multiple=True,
-        help="Only the message with this id, 32 hexadecimal digits. May be repeated.",
-    ),
+    ids_option,
     limit_option,
     click.option(
         "--into",
@@ -126,9 +125,7 @@ replay_options: Final = together(
         help="How fast copies are put. full: as fast as possible; original: at the intervals of "
         "the originals; a factor such as 2x or 0.5x: so many times as fast as those.",
     ),
-    click.option(
-        "--ungrouped", is_flag=True, help="Put copies without the group of their originals."
-    ),
+    ungrouped_option,
     click.option(
         "--name",
         type=Read("NAME", _name),
