@@ -118,27 +118,20 @@ def _topics(target: Target) -> Result:
 
     topics = target.topics
     metadata = target.kafka_admin().list_topics(timeout=target.timeout_seconds)
-    wanted = (
-        topics.registry,
-        topics.operations,
-        topics.outcomes,
-        topics.questions,
-        topics.checkpoints,
-    )
-    missing = [name for name in wanted if name not in metadata.topics]
+    missing = [name for name in topics.names if name not in metadata.topics]
     if missing:
         with partition_reader(target.bootstrap, target.timeout_seconds) as reader:
             # Says so if it is only hidden from us.
             reader.partition_count(missing[0])
         mend = "a worker creates them when it starts, or check --topic-prefix"
         return BAD, f"missing: {', '.join(missing)}; {mend}"
-    counts = {name: len(metadata.topics[name].partitions) for name in wanted}
+    counts = {name: len(metadata.topics[name].partitions) for name in topics.names}
     operations = counts[topics.operations]
     uneven = [name for name in (topics.questions, topics.checkpoints) if counts[name] != operations]
     if counts[topics.outcomes] % operations or uneven:
         found = f"partition counts do not belong together: {counts}; restore what was changed"
         return BAD, found
-    for name in wanted:
+    for name in topics.names:
         settings = _settings(target, name)
         stamp = settings.get("message.timestamp.type")
         if stamp != "LogAppendTime":

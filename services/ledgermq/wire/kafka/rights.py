@@ -32,13 +32,6 @@ def rights_of(role: str, prefix: str) -> list[Right]:
     """What a role needs on the topics of a prefix, in a stable order."""
     topics = Topics(prefix)
     workers = f"{prefix}.workers"
-    every = (
-        topics.registry,
-        topics.operations,
-        topics.outcomes,
-        topics.questions,
-        topics.checkpoints,
-    )
     by_role = {
         "client": [
             *_topic(topics.registry, "Read"),
@@ -68,7 +61,7 @@ def rights_of(role: str, prefix: str) -> list[Right]:
             *_topic(topics.outcomes, "Read"),
             *_topic(topics.questions, "Write"),
             *_topic(topics.checkpoints, "Read", "Write"),
-            *(Right("Topic", name, "DescribeConfigs") for name in every),
+            *(Right("Topic", name, "DescribeConfigs") for name in topics.names),
             Right("Group", workers, "Describe"),
         ],
     }

@@ -64,6 +64,11 @@ class Topics:
             )
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(f"{self.prefix}.{kind}" for kind in KINDS)
+
+    @property
     def registry(self) -> str:
         return f"{self.prefix}.registry"
 
