@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from confluent_kafka import (
     Consumer,
@@ -36,9 +36,6 @@ from ledgermq.wire.kafka.access import denied, missing_right
 from ledgermq.wire.kafka.rights import BRIDGES
 from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS, client_options
 from ledgermq.wire.topics.reading import reader_settings
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
 HEADER_PREFIX: Final = "ledgermq-"
@@ -113,9 +110,7 @@ class TopicGoal:
             return self._noted()
         except KafkaException as error:
             refused = denied(error.args[0], self._name, "Write") or self._group_refused()
-            if refused is not None:
-                raise refused from error
-            raise BrokerUnavailableError(
+            raise refused or BrokerUnavailableError(
                 f"topic {self._topic} cannot be written at {bootstrap}: {error.args[0].str()}; "
                 "run it again when Kafka answers"
             ) from error
@@ -124,10 +119,7 @@ class TopicGoal:
         found = self._producer.list_topics(self._topic, timeout=self._timeout_seconds)
         error = found.topics[self._topic].error
         if error is not None:
-            refused = denied(error, self._topic, "Write")
-            if refused is not None:
-                raise refused
-            raise RecordRefusedError(
+            raise denied(error, self._topic, "Write") or RecordRefusedError(
                 f"there is no topic {self._topic} of Kafka to write to: create it first"
             )
         # In a transaction the want of a right would show as an invalid state, which may pass.
@@ -304,12 +296,7 @@ class TopicGoal:
     def __enter__(self) -> TopicGoal:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._notes.close()
 
 

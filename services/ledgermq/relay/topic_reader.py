@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -45,12 +45,12 @@ class TopicReader:
         self._admin = AdminClient(client_options(bootstrap, {"log_level": 0}))
         self.source = self.source_now()
         self.at_end: set[int] = set()
-        more: Mapping[str, Any] = {
+        own = {
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
             "queued.max.messages.kbytes": 65_536,
         }
-        self._consumer = Consumer(reader_settings(bootstrap, "bridge", more))
+        self._consumer = Consumer(reader_settings(bootstrap, "bridge", own))
 
     def source_now(self) -> str:
         """Name of the topic that has this name now.
@@ -123,10 +123,7 @@ class TopicReader:
             elif error.code() == KafkaError._BAD_MSG:
                 raise LogDamagedError(f"{self.topic}-{partition}", error.str())
             elif error.code() not in PASSING:
-                refused = denied(error, self.topic, "Read")
-                if refused is not None:
-                    raise refused
-                raise BrokerUnavailableError(
+                raise denied(error, self.topic, "Read") or BrokerUnavailableError(
                     f"partition {partition} of topic {self.topic} cannot be read: {error.str()}; "
                     "run it again when Kafka answers"
                 )

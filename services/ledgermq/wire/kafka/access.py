@@ -51,16 +51,11 @@ class Reports:
     """What a client of librdkafka reports: its `error_cb`, called when the client is polled."""
 
     def __init__(self, kafka: KafkaSettings, bootstrap: str) -> None:
-        self._kafka = kafka
+        self.kafka = kafka
         self._bootstrap = bootstrap
         self.last = ""
         # What no further try would change.
         self.refused: LedgerMQError | None = None
-
-    @property
-    def protocol(self) -> str:
-        """How its client speaks to Kafka."""
-        return self._kafka.protocol
 
     def __call__(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:
@@ -69,15 +64,15 @@ class Reports:
             # Said again with each try, and why a certificate is not trusted takes a try of its own.
             return
         if error.code() in NOT_LET_IN or ALERT in error.str():
-            why = why_not_trusted(error.str(), self._kafka.librdkafka)
+            why = why_not_trusted(error.str(), self.kafka.librdkafka)
             told = f"{why}; {error.str()}" if why else error.str()
             self.refused = AuthenticationFailedError(
-                f"Kafka at {self._bootstrap} and {self._kafka.user} do not trust each other "
+                f"Kafka at {self._bootstrap} and {self.kafka.user} do not trust each other "
                 f"({told}): check user, password, mechanism and certificates"
             )
         elif error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
             # An idempotent producer gets its number if there is any topic that it may write to.
-            self.refused = missing_right("any", "topic", "Write", self._kafka)
+            self.refused = missing_right("any", "topic", "Write", self.kafka)
 
 
 def ask(
@@ -123,10 +118,8 @@ def raise_if_hidden(
 ) -> None:
     """Raises AccessDeniedError where Kafka only does not say that a topic is there."""
     found = client.list_topics(topic, timeout=timeout_seconds).topics.get(topic)
-    refused = None
-    if found is not None and found.error is not None:
-        refused = denied(found.error, topic, "Describe", kafka)
-    if refused is not None:
+    error = None if found is None else found.error
+    if error is not None and (refused := denied(error, topic, "Describe", kafka)) is not None:
         raise refused
 
 
@@ -163,13 +156,13 @@ def text_of(error: KafkaException, reports: Reports) -> str:
         return found.str()
     # Where a listener expects TLS or users, and we give none, librdkafka tells its log alone.
     return reports.last or (
-        f"{found.str()}: nothing answered by security.protocol {reports.protocol}, which must be "
-        "that of the listener"
+        f"{found.str()}: nothing answered by security.protocol {reports.kafka.protocol}, which "
+        "must be that of the listener"
     )
 
 
 def raise_if_denied(error: KafkaException, what: str, operation: str) -> None:
     """Raises AccessDeniedError where Kafka refused for want of a right."""
-    refused: LedgerMQError | None = denied(error.args[0], what, operation)
+    refused = denied(error.args[0], what, operation)
     if refused is not None:
         raise refused from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, suppress
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -230,11 +230,9 @@ class PartitionReader:
                 lambda seconds: offsets_of(self._consumer, wanted, seconds, self._kafka)
             )
         except KafkaException as error:
-            refused = denied(error.args[0], topic, "Describe", self._kafka)
-            if refused is not None:
-                raise refused from error
-            text = text_of(error, self._reports)
-            raise LogUnreadableError(f"{topic}-{partition} does not answer: {text}") from error
+            raise denied(error.args[0], topic, "Describe", self._kafka) or LogUnreadableError(
+                f"{topic}-{partition} does not answer: {text_of(error, self._reports)}"
+            ) from error
 
     def records(
         self, topic: str, partition: int, start: int, end: int | None = None
@@ -267,13 +265,12 @@ class PartitionReader:
                         return
                 elif error.code() == KafkaError._PARTITION_EOF:
                     return
+                elif error.code() == KafkaError._BAD_MSG:
+                    raise LogDamagedError(f"{topic}-{partition}", error.str())
                 elif error.code() not in PASSING:
-                    refused = denied(error, topic, "Read", self._kafka)
-                    if refused is not None:
-                        raise refused
-                    if error.code() == KafkaError._BAD_MSG:
-                        raise LogDamagedError(f"{topic}-{partition}", error.str())
-                    raise LogUnreadableError(f"{topic}-{partition}: {error.str()}")
+                    raise denied(error, topic, "Read", self._kafka) or LogUnreadableError(
+                        f"{topic}-{partition}: {error.str()}"
+                    )
 
     def record_at(self, topic: str, partition: int, offset: int) -> Message | None:
         """The record at an offset, or None if the log does not hold it."""
@@ -289,7 +286,6 @@ class PartitionReader:
         self._consumer.close()
 
 
-@contextmanager
 def partition_reader(
     bootstrap: str,
     timeout_seconds: float,
@@ -297,10 +293,7 @@ def partition_reader(
     kafka: KafkaSettings | None = None,
     *,
     as_written: bool = False,
-) -> Iterator[PartitionReader]:
+) -> closing[PartitionReader]:
     """A reader for as long as the block runs; values in single-object framing, or as written."""
     reader = PartitionReader(bootstrap, timeout_seconds, logger, kafka, as_written=as_written)
-    try:
-        yield reader
-    finally:
-        reader.close()
+    return closing(reader)
