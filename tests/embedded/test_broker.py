@@ -196,7 +196,7 @@ def test_why_a_broker_ended_is_not_hidden_by_how_it_shut_down(tmp_path):
     shutting_down = ["2026 INFO kafka - shutting down"] * 100
     reason = ["2026 ERROR kafka.log - Error while loading log dir", "java.io.IOException: denied"]
     broker.log_path.write_text("\n".join([*shutting_down, *reason, *shutting_down]))
-    told = str(broker._failure("it ended while starting", 0))
+    told = str(broker._failure("it ended while starting"))
     assert told.endswith("; it says:\n" + "\n".join(reason))
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -20,7 +21,8 @@ def test_the_identity_is_chosen_once(tmp_path):
 def test_what_is_changed_is_remembered(tmp_path):
     """Ports and preparation survive the process."""
     directory = BrokerDirectory(tmp_path)
-    changed = directory.update(directory.load(), formatted=True, port=20001)
+    changed = replace(directory.load(), formatted=True, port=20001)
+    directory.save(changed)
     assert BrokerDirectory(tmp_path).load() == changed
 
 
@@ -99,7 +101,8 @@ def test_a_record_that_was_edited_wrongly_is_refused_untouched(tmp_path, text, p
 def test_what_the_refusal_of_a_record_says_to_write_there_works(tmp_path):
     """The broker goes on with its data, on ports chosen anew."""
     first = BrokerDirectory(tmp_path)
-    cluster = first.update(first.load(), formatted=True, port=20001).cluster_id
+    first.save(replace(first.load(), formatted=True, port=20001))
+    cluster = first.load().cluster_id
     first.data.mkdir()
     (first.data / "meta.properties").write_text(f"cluster.id={cluster}\n", encoding="utf-8")
     record = tmp_path / "broker.json"

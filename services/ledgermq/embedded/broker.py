@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Self
@@ -244,15 +245,15 @@ class EmbeddedBroker:
         record = self._directory.load()
         for attempt in range(1, START_ATTEMPTS_MAX + 1):
             record = self._prepare(record, command)
-            log_size = self._log_size = self._directory.log_size()
+            self._log_size = self._directory.log_size()
             try:
                 self._spawn([*command, "kafka.Kafka", str(self._directory.properties)], lock)
                 self._record = record
-                self._wait_until_ready(record, log_size)
+                self._wait_until_ready(record)
             except BrokerStartError:
                 self.kill()
                 # Between the choice of a port and its use another process may have taken it.
-                if attempt == START_ATTEMPTS_MAX or not self._lost_a_port(record, log_size):
+                if attempt == START_ATTEMPTS_MAX or not self._lost_a_port(record):
                     raise
             except BaseException:
                 self.kill()
@@ -274,13 +275,15 @@ class EmbeddedBroker:
             self._directory.refuse_incomplete()
         else:
             self._format(record, command)
-        return self._directory.update(
+        record = replace(
             record,
             formatted=True,
             port=port,
             controller_port=controller_port,
             owner_pid=os.getpid(),
         )
+        self._directory.save(record)
+        return record
 
     def _choose_client_port(self, record: BrokerRecord) -> int:
         if not self._wanted_port:
@@ -296,7 +299,7 @@ class EmbeddedBroker:
         # What lies there is from a preparation that was cut short; no broker ever ran on it.
         self._directory.remove_data()
         log = self._directory.open_log()
-        log_size = self._directory.log_size()
+        self._log_size = self._directory.log_size()
         arguments = ["kafka.tools.StorageTool", "format", "--standalone"]
         arguments += ["--config", str(self._directory.properties)]
         arguments += [f"--cluster-id={record.cluster_id}"]
@@ -310,15 +313,14 @@ class EmbeddedBroker:
                 check=False,
             )
         except subprocess.TimeoutExpired as cause:
-            raise self._failure("preparing its storage took too long", log_size) from cause
+            raise self._failure("preparing its storage took too long") from cause
         finally:
             os.close(log)
         if answer.returncode != 0:
-            raise self._failure("its storage could not be prepared", log_size)
+            raise self._failure("its storage could not be prepared")
 
     def _spawn(self, command: list[str], lock: int) -> None:
         log = self._directory.open_log()
-        log_size = self._directory.log_size()
         # Isolated and without site packages: the guard needs the standard library alone.
         guarded = [sys.executable, "-I", "-S", str(Path(guard.__file__))]
         guarded += [str(os.getpid()), str(lock), *command]
@@ -340,18 +342,18 @@ class EmbeddedBroker:
             ready, _, _ = select.select([answer], [], [], SPAWN_TIMEOUT_SECONDS)
             line = answer.readline() if ready else b""
         if not line.strip().isdigit():
-            raise self._failure("its process could not be started", log_size)
+            raise self._failure("its process could not be started")
         self._pid = int(line)
 
-    def _wait_until_ready(self, record: BrokerRecord, log_size: int) -> None:
+    def _wait_until_ready(self, record: BrokerRecord) -> None:
         deadline = time.monotonic() + self._ready_timeout_seconds
         admin: AdminClient | None = None
         while True:
             if not self.running:
-                raise self._failure("it ended while starting", log_size)
+                raise self._failure("it ended while starting")
             if time.monotonic() > deadline:
                 seconds = f"{self._ready_timeout_seconds:g} seconds"
-                raise self._failure(f"it did not answer within {seconds}", log_size)
+                raise self._failure(f"it did not answer within {seconds}")
             if admin is None and _accepts_connections(record.port):
                 admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
             if admin is not None and self._answers(admin, record):
@@ -374,8 +376,8 @@ class EmbeddedBroker:
             )
         return True
 
-    def _lost_a_port(self, record: BrokerRecord, log_size: int) -> bool:
-        lost = "Address already in use" in self._directory.log_tail(since=log_size, lines=200)
+    def _lost_a_port(self, record: BrokerRecord) -> bool:
+        lost = "Address already in use" in self.log_tail(200)
         if lost and self._wanted_port and not port_is_free(self._wanted_port):
             raise PortTakenError(
                 f"Port {record.port} on {HOST} was taken by another process just now. Stop it, or "
@@ -383,23 +385,23 @@ class EmbeddedBroker:
             )
         return lost
 
-    def _failure(self, what: str, log_size: int) -> BrokerStartError:
+    def _failure(self, what: str) -> BrokerStartError:
         free_bytes = self.free_bytes()
         hint = ""
         if free_bytes < FREE_BYTES_LOW:
             hint = f" Only {free_bytes // 1_000_000} MB are free there: make room first."
-        errors = self._first_errors(log_size)
+        errors = self._first_errors()
         said = f"it says:\n{errors}"
         if not errors:
-            said = f"it ends with:\n{self._directory.log_tail(since=log_size)}"
+            said = f"it ends with:\n{self.log_tail(25)}"
         return BrokerStartError(
             f"The embedded broker in {self.directory} did not start: {what}.{hint} Its log is "
             f"{self.log_path}; {said}"
         )
 
-    def _first_errors(self, log_size: int) -> str:
+    def _first_errors(self) -> str:
         """What Kafka calls an error, and the exception behind it; how it shuts down follows."""
-        lines = self._directory.log_tail(since=log_size, lines=LOG_LINES_MAX).splitlines()
+        lines = self.log_tail(LOG_LINES_MAX).splitlines()
         errors = [pair for pair in pairwise([*lines, ""]) if " ERROR " in pair[0]]
         return "\n".join(line for pair in errors[:ERRORS_SHOWN] for line in pair if line)
 

@@ -14,9 +14,9 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ledgermq.embedded.errors import BrokerStartError, DirectoryInUseError, ForeignClusterError
 from ledgermq.errors.shown import shown
@@ -119,11 +119,6 @@ class BrokerDirectory:
             handle.flush()
             os.fsync(handle.fileno())
         scratch.replace(self._record)
-
-    def update(self, record: BrokerRecord, **changes: Any) -> BrokerRecord:
-        changed = replace(record, **changes)
-        self.save(changed)
-        return changed
 
     def refuse_incomplete(self) -> None:
         """Look at data that were prepared: Kafka would wait for a minute, and not say what lacks.

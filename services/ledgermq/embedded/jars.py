@@ -82,35 +82,17 @@ DELTA = JarSet(
 
 
 def broker_jars() -> list[Path]:
-    """Return the jars of the broker's class path, fetching them first if they are not cached.
-
-    Raises:
-        JarsUnavailableError: They are not cached and could not be fetched.
-        JavaMissingError: They are not cached and there is no Java to fetch them with.
-        JavaTooOldError: They are not cached and the Java is too old.
-    """
+    """Return the jars of the broker's class path, as `fetched_jars` does."""
     return fetched_jars(BROKER)
 
 
 def spark_connector_jars() -> list[Path]:
-    """Return the jars a Spark session needs in `spark.jars` to read Kafka, fetching if needed.
-
-    Raises:
-        JarsUnavailableError: They are not cached and could not be fetched.
-        JavaMissingError: They are not cached and there is no Java to fetch them with.
-        JavaTooOldError: They are not cached and the Java is too old.
-    """
+    """Return the jars a Spark session needs in `spark.jars` to read Kafka, likewise."""
     return fetched_jars(SPARK_CONNECTOR)
 
 
 def delta_jars() -> list[Path]:
-    """Return the jars a Spark session needs to write Delta Lake tables, fetching if needed.
-
-    Raises:
-        JarsUnavailableError: They are not cached and could not be fetched.
-        JavaMissingError: They are not cached and there is no Java to fetch them with.
-        JavaTooOldError: They are not cached and the Java is too old.
-    """
+    """Return the jars a Spark session needs to write Delta Lake tables, likewise."""
     return fetched_jars(DELTA)
 
 
