@@ -186,15 +186,13 @@ def _durability(target: Target) -> Result:
     return durability(replicas, in_sync, _settings(target, operations))
 
 
-def durability(replicas: int, in_sync: int, settings: dict[str, str]) -> tuple[str, str]:
+def durability(replicas: int, in_sync: int, settings: dict[str, str]) -> Result:
     """Which durability a confirmed operation has: flushed, replicated, or neither (D13)."""
     flushed = settings.get("flush.messages") == "1"
     needed = int(settings.get("min.insync.replicas", "1"))
     if settings.get("unclean.leader.election.enable") == "true":
-        return (
-            BAD,
-            "unclean leader election is on: confirmed operations can be lost, turn it off",
-        )
+        found = "unclean leader election is on: confirmed operations can be lost, turn it off"
+        return BAD, found
     if settings.get("cleanup.policy") != "delete" or settings.get("retention.ms") != "-1":
         return BAD, "the ledger is not kept for ever: set cleanup.policy=delete, retention.ms=-1"
     if replicas >= 3 and needed >= 2:
@@ -342,7 +340,7 @@ def _log_time(target: Target) -> Result:
     return log_time(status.time, datetime.now(UTC) + skew, moving=moving)
 
 
-def log_time(time: datetime | None, clock: datetime, *, moving: bool) -> tuple[str, str]:
+def log_time(time: datetime | None, clock: datetime, *, moving: bool) -> Result:
     """Whether log time is ahead of the broker's clock, and if so what that means (H6)."""
     if time is None:
         return GOOD, "nothing is on the log yet"

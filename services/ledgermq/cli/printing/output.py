@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
+from ledgermq.protocol.instants import datetime_from
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -214,11 +216,11 @@ def _finite(value: Any) -> Any:
 
 def iso_time(time_us: int | None, *, precision: str = "microseconds") -> str | None:
     """Microseconds since 1970 as ISO 8601 in UTC, or None."""
-    if time_us is None:
-        return None
-    seconds, rest = divmod(time_us, 1_000_000)
-    moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
-    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+    return None if time_us is None else _in_utc(datetime_from(time_us), precision)
+
+
+def _in_utc(moment: datetime, precision: str) -> str:
+    return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
 def _unusual(value: Any) -> Any:
@@ -228,7 +230,7 @@ def _unusual(value: Any) -> Any:
         except UnicodeDecodeError:
             return value.hex()
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return _in_utc(value, "auto")
     if isinstance(value, Mapping):
         return dict(value)
     return str(value)
@@ -247,7 +249,7 @@ def cell_text(value: Any) -> str:
     if value is False:
         return "no"
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return _in_utc(value, "milliseconds")
     if isinstance(value, (dict, list, tuple)):
         value = json_text(value)
     return str(value).translate(_IN_A_CELL)

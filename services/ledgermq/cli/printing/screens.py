@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq.cli.printing.output import Column, count_of, iso_time
+from ledgermq.protocol.instants import EPOCH, datetime_from
 
 if TYPE_CHECKING:
     from ledgermq.protocol.documents.destinations import (
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
         SubscriptionStatus,
         TopicStatus,
     )
-
-
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 # Label on the screen, key in the status document.
 _LINES: Final = (
@@ -103,7 +101,7 @@ def caps_time(time_us: int | None) -> str:
     """A time as the screen shows it; blank for none."""
     if time_us is None:
         return ""
-    return datetime.fromtimestamp(time_us // 1_000_000, UTC).strftime("%m%d%Y:%H:%M:%S")
+    return datetime_from(time_us).strftime("%m%d%Y:%H:%M:%S")
 
 
 def blocked_text(blocked: Mapping[str, Any]) -> str:

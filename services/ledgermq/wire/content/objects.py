@@ -133,10 +133,9 @@ def _plain(value: Any, place: str, depth: int) -> Any:
         return _plain_container(value, place, depth + 1)
     writer = _WRITERS.get(kind)
     if writer is None:
-        where = f"{place.removeprefix('.')} in the object" if place else "the object"
         raise UnsupportedValueError(
-            f"{where} is of type {kind.__name__}, which an object message does not carry: it must "
-            f'be {SUPPORTED}; or ask for ObjectBody(..., encoding="pickle")'
+            f"{_where(place)} is of type {kind.__name__}, which an object message does not carry: "
+            f'it must be {SUPPORTED}; or ask for ObjectBody(..., encoding="pickle")'
         )
     return _tagged(*writer(value))
 
@@ -154,9 +153,8 @@ def _plain_container(value: Any, place: str, depth: int) -> Any:
 def _key(key: Any, place: str) -> str:
     if type(key) is str:
         return _text(key, place)
-    where = f"{place.removeprefix('.')} in the object" if place else "the object"
     raise UnsupportedValueError(
-        f"{where} is a dict with a key of type {type(key).__name__}: keys must be str"
+        f"{_where(place)} is a dict with a key of type {type(key).__name__}: keys must be str"
     )
 
 
@@ -164,9 +162,14 @@ def _text(value: str, place: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        where = f"{place.removeprefix('.')} in the object" if place else "the object"
-        raise UnsupportedValueError(f"{where} has a text that is no Unicode: {error}") from error
+        raise UnsupportedValueError(
+            f"{_where(place)} has a text that is no Unicode: {error}"
+        ) from error
     return value
+
+
+def _where(place: str) -> str:
+    return f"{place.removeprefix('.')} in the object" if place else "the object"
 
 
 def _tagged(name: str, value: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from fastavro.schema import SchemaParseException
@@ -21,6 +21,7 @@ from ledgermq.errors import (
     SchemaRegistryError,
     SchemaRegistryUnavailableError,
 )
+from ledgermq.wire.framing.codec import OPERATION
 from ledgermq.wire.framing.confluent import ConfluentFraming
 from ledgermq.wire.framing.schemas import (
     KnownSchema,
@@ -38,7 +39,6 @@ REGISTERED_BESIDE_OPERATIONS: Final = (
     "ledgermq.question.Ask",
     "ledgermq.question.Heartbeat",
 )
-OPERATION: Final = "ledgermq.operation."
 ID_MAX: Final = 2**31 - 1
 TIMEOUT_SECONDS: Final = 10.0
 NOT_FOUND: Final = 404
@@ -49,6 +49,7 @@ NOT_FOUND_CODES: Final = range(40400, 40500)
 UNAVAILABLE: Final = (408, 429, *range(500, 600))
 FORBIDDEN: Final = (401, 403)
 
+T = TypeVar("T")
 _FRAMINGS: Final[dict[str, ConfluentFraming]] = {}
 _LOCK: Final = threading.Lock()
 
@@ -148,10 +149,9 @@ class SchemaRegistry:
     def is_compatible(self, form: KnownSchema) -> bool:
         """Whether a schema fits all versions of its subject, by the subject's own level."""
         name, schema = form.full_name, _schema(form)
-        fits: bool = self._told(
+        return self._told(
             name, lambda client: bool(client.test_compatibility_all_versions(name, schema)), True
         )
-        return fits
 
     def fingerprint_of(self, number: int) -> bytes | None:
         """The fingerprint of the schema that an id stands for; None: of none."""
@@ -181,15 +181,14 @@ class SchemaRegistry:
 
     def _lookup(self, form: KnownSchema) -> int | None:
         name, schema = form.full_name, _schema(form)
-        number: int | None = self._told(
+        return self._told(
             name, lambda client: self._checked(client.lookup_schema(name, schema).schema_id), None
         )
-        return number
 
     def _add(self, form: KnownSchema) -> int:
         """The id of a schema that is registered now, if it fits all that its subject has."""
         name = form.full_name
-        versions = self._told(name, lambda client: client.get_versions(name), [])
+        versions: list[int] = self._told(name, lambda client: client.get_versions(name), [])
         with self._asking(name) as client:
             if versions:
                 client.set_compatibility(name, COMPATIBILITY)
@@ -200,12 +199,9 @@ class SchemaRegistry:
             return found
 
     def _compatibility(self, name: str) -> str | None:
-        level: str | None = self._told(
-            name, lambda client: str(client.get_compatibility(name)), None
-        )
-        return level
+        return self._told(name, lambda client: str(client.get_compatibility(name)), None)
 
-    def _told(self, what: str, question: Callable[[Any], Any], missing: Any) -> Any:
+    def _told(self, what: str, question: Callable[[Any], T], missing: T) -> T:
         """What the registry answers; `missing` where it has no such thing."""
         with self._asking(what) as client:
             try:

@@ -94,19 +94,21 @@ def by_name(full_name: str) -> KnownSchema:
 
 def fingerprint_of_text(text: str) -> bytes:
     """The fingerprint of a schema in JSON; SchemaParseException if it is none."""
-    canonical = to_parsing_canonical_form(parse_schema(json.loads(text)))
-    return bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
+    return _fingerprint(parse_schema(json.loads(text)))
+
+
+def _fingerprint(schema: Any) -> bytes:
+    return bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
 
 
 def _known(full_name: str, schema: Any, left_out: dict[str, Any]) -> KnownSchema:
-    canonical = to_parsing_canonical_form(schema)
-    digest = bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
     shorter = None
     last = schema["fields"][-1] if schema.get("fields") else {}
     if last.get("optional"):
         rest = {**schema, "fields": schema["fields"][:-1]}
         shorter = _known(full_name, rest, left_out | {last["name"]: last["default"]})
     read_by = counted_from_the_front(schema)
+    digest = _fingerprint(schema)
     return KnownSchema(full_name, schema, read_by, digest, FIRST_VERSION, shorter, left_out)
 
 
