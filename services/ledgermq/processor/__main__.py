@@ -21,6 +21,7 @@ from ledgermq.processor.worker.worker import (
     EXIT_FAULT,
     EXIT_REFUSED,
     EXIT_UNREACHABLE,
+    EXIT_USAGE,
     NOT_LET_IN,
     run_worker,
 )
@@ -28,8 +29,6 @@ from ledgermq.wire.topics.address import AddressError
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import LogUnreadableError
 from ledgermq.wire.topics.registry import RegistryError, list_queue_managers
-
-EXIT_USAGE = 2
 
 
 def _arguments() -> argparse.ArgumentParser:

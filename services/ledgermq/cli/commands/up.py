@@ -24,7 +24,6 @@ from ledgermq.cli.printing.output import Output
 
 PORT_DEFAULT: Final = 9092
 START_TIMEOUT_SECONDS: Final = 120.0
-SUPERVISOR_STOPPED: Final = 0
 
 
 @click.command(cls=OnceCommand)
@@ -49,6 +48,7 @@ def up(
     started again. Broker and worker listen on this machine only.
     """
     from ledgermq.processor.worker.supervisor import Supervisor, stop_signals
+    from ledgermq.processor.worker.worker import EXIT_STOPPED
     from ledgermq.wire.kafka.settings import forget_kafka_environment
 
     output = Output(as_json=as_json)
@@ -74,10 +74,10 @@ def up(
             _introduce(output, data_directory, supervisor.bootstrap, queue_manager)
             code = supervisor.run()
         except KeyboardInterrupt:
-            code = SUPERVISOR_STOPPED
+            code = EXIT_STOPPED
         finally:
             supervisor.stop()
-    if code == SUPERVISOR_STOPPED:
+    if code == EXIT_STOPPED:
         output.remark("Stopped; the data stay.")
         return OK
     return REFUSED

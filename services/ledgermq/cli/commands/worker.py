@@ -15,8 +15,6 @@ from ledgermq.cli.options.together import Command, Given, together
 from ledgermq.cli.printing.exits import REFUSED
 from ledgermq.processor.worker.settings import WORKER_OPTIONS, WorkerOption, WorkerSettings
 
-WORKER_REFUSED = 4
-
 
 def _option_of(one: WorkerOption) -> Callable[[Command], Command]:
     kind: Any = None
@@ -53,7 +51,7 @@ def worker(
     of the queue managers; one that gets none stands by.
     """
     from ledgermq.processor.worker.logs import set_up_log
-    from ledgermq.processor.worker.worker import run_worker
+    from ledgermq.processor.worker.worker import EXIT_REFUSED, run_worker
     from ledgermq.wire.kafka.settings import forget_kafka_environment
 
     address = bootstrap or running_bootstrap(data_directory)
@@ -67,4 +65,4 @@ def worker(
     )
     set_up_log(found.log_level, found.log_format, found.worker_name)
     code = run_worker(found)
-    return REFUSED if code == WORKER_REFUSED else code
+    return REFUSED if code == EXIT_REFUSED else code

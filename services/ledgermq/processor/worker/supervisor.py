@@ -23,12 +23,11 @@ from ledgermq.embedded import EmbeddedBroker
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.worker.parent import PARENT_VARIABLE
 from ledgermq.processor.worker.readiness import wait_for_worker
-from ledgermq.processor.worker.worker import EXIT_FAULT, EXIT_REFUSED, EXIT_STOPPED
+from ledgermq.processor.worker.worker import EXIT_FAULT, EXIT_REFUSED, EXIT_STOPPED, EXIT_USAGE
 from ledgermq.wire.kafka.settings import forget_kafka_environment
 
 log = logging.getLogger(__name__)
 
-EXIT_USAGE = 2
 BACK_OFF_SECONDS = 0.2
 BACK_OFF_SECONDS_MAX = 10.0
 # A worker that ran for this long was well; its next death starts the back-off anew.

@@ -79,6 +79,7 @@ class NameTakenError(LedgerMQError):
 
 EXIT_STOPPED = 0
 EXIT_FAULT = 1
+EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
 # Starting again would not help: a person must look at log, checkpoints or version first.
 EXIT_REFUSED = 4
