@@ -31,7 +31,7 @@ from ledgermq.wire.framing.confluent import (
     SINGLE_OBJECT,
     SINGLE_OBJECT_BYTES,
 )
-from ledgermq.wire.framing.schemas import by_fingerprint
+from ledgermq.wire.framing.schemas import ANSWER, CHUNK, by_fingerprint
 from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.log.record_headers import denials_of_operation, denials_of_outcomes, sender
 from ledgermq_spark.log.rows import (
@@ -59,8 +59,6 @@ if TYPE_CHECKING:
 
 
 LOG_APPEND_TIME = 1
-ANSWER = "ledgermq.question.Answer"
-CHUNK = "ledgermq.outcome.Chunk"
 FINGERPRINT_DIGITS = 2 * (SINGLE_OBJECT_BYTES - len(SINGLE_OBJECT))
 # What the headers of an operation say of its sender, and what they say against it.
 READ_COLUMNS = (

@@ -11,6 +11,8 @@ from typing import Any
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.framing.checkpoint_chunks import (
     BLOCK,
+    MANIFEST,
+    ROOT,
     ChunkError,
     chunk_of,
     references_of,
@@ -38,8 +40,6 @@ __all__ = [
     "state_digest",
 ]
 
-ROOT = "ledgermq.checkpoint.Root"
-MANIFEST = "ledgermq.checkpoint.Manifest"
 TIMEOUT_SECONDS = 20.0
 
 

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from ledgermq.processor.checkpoints import restoring
-from ledgermq.processor.checkpoints.contents import MANIFEST
 from ledgermq.processor.checkpoints.digests import chunk_digest
 from ledgermq.processor.checkpoints.restoring import FoundCheckpoint, find_checkpoints, judge
 from ledgermq.processor.checkpoints.stored_records import StoredRecords
+from ledgermq.wire.framing.checkpoint_chunks import MANIFEST
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim

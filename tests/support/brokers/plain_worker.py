@@ -20,7 +20,7 @@ from ledgermq.core.queries import questions as query
 from ledgermq.protocol.administration import bodies_in
 from ledgermq.protocol.operations import Suspect
 from ledgermq.protocol.outcomes import Delivered, Outcome, body_place
-from ledgermq.wire.framing.answers import ANSWER, encode_answer
+from ledgermq.wire.framing.answers import encode_answer
 from ledgermq.wire.framing.codec import (
     decode_operation,
     decode_record,
@@ -28,6 +28,7 @@ from ledgermq.wire.framing.codec import (
     encode_operation,
 )
 from ledgermq.wire.framing.headers import address_of, chunk_headers, operation_headers
+from ledgermq.wire.framing.schemas import ANSWER
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
 

@@ -228,6 +228,7 @@ def _skew_seconds(target: Target) -> float:
     from confluent_kafka import KafkaException, Producer
 
     from ledgermq.wire.framing.codec import encode_record
+    from ledgermq.wire.framing.schemas import HEARTBEAT
     from ledgermq.wire.kafka.access import raise_if_denied
     from ledgermq.wire.kafka.settings import client_options
 
@@ -238,7 +239,7 @@ def _skew_seconds(target: Target) -> float:
         before = time.time()
         producer.produce(
             target.topics.questions,
-            value=encode_record("ledgermq.question.Heartbeat", {"connection": os.urandom(16)}),
+            value=encode_record(HEARTBEAT, {"connection": os.urandom(16)}),
             partition=0,
             on_delivery=lambda problem, record: stamps.append(problem or record.timestamp()[1]),
         )

@@ -20,9 +20,9 @@ from ledgermq.errors import ConnectionClosedError, IllegalStateError, WorkerUnav
 from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.codec import encode_record, join_delivered, outcome_from_union
+from ledgermq.wire.framing.schemas import ASK
 
 NO_WORKER: Final = "is one running? Start it with `ledgermq worker`"
-ASK: Final = "ledgermq.question.Ask"
 ASK_AGAIN_SECONDS: Final = 1.0
 
 

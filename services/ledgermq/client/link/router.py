@@ -21,10 +21,9 @@ from ledgermq.client.sansio.gathering import Gathering
 from ledgermq.protocol.outcomes import Delivered, Opened, Outcome, Refused
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.codec import UndecodableError, decode_record, outcome_from_union
+from ledgermq.wire.framing.schemas import ANSWER, CHUNK
 
 LOGGER = logging.getLogger("ledgermq.client")
-CHUNK: Final = "ledgermq.outcome.Chunk"
-ANSWER: Final = "ledgermq.question.Answer"
 RESYNC_WAIT_MS: Final = 3000
 OPENING_PATIENCE_SECONDS: Final = 1.0
 

@@ -28,13 +28,13 @@ from ledgermq.errors import (
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.framing.confluent import ConfluentFraming, framed
 from ledgermq.wire.framing.headers import Headers
+from ledgermq.wire.framing.schemas import HEARTBEAT
 from ledgermq.wire.kafka.access import denied
 from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS, client_options
 from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
 from ledgermq.wire.topics.registry import Claim
 
 LOGGER = logging.getLogger("ledgermq.client")
-HEARTBEAT: Final = "ledgermq.question.Heartbeat"
 # Of Linux; elsewhere there is none.
 CLOCK: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
 QUEUE_FULL_WAIT_SECONDS: Final = 0.05

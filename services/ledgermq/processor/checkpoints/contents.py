@@ -15,8 +15,6 @@ from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim
 
-MANIFEST = "ledgermq.checkpoint.Manifest"
-
 # The queue's name, the block's number, the digests of its chunks.
 Block = tuple[str, int, Sequence[str]]
 

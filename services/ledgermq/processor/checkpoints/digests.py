@@ -16,6 +16,11 @@ def chain_next(chain: bytes, offset: int, append_ms: int, value: bytes | None) -
     return hashlib.sha256(chain + _PLACE.pack(offset, append_ms) + (value or b"")).digest()
 
 
+def record_digest(value: bytes | None) -> bytes:
+    """By which a manifest knows the record at its position."""
+    return hashlib.sha256(value or b"").digest()
+
+
 def chunk_digest(value: bytes) -> str:
     """The digest of a chunk's bytes in hexadecimal: its key."""
     return hashlib.sha256(value).hexdigest()

@@ -10,7 +10,6 @@ person can say which.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,8 +20,12 @@ from confluent_kafka import KafkaException
 from ledgermq.core.snapshot.state_records import restore
 from ledgermq.core.state.manager import QueueManager, new_state
 from ledgermq.errors import LedgerMQError
-from ledgermq.processor.checkpoints.contents import MANIFEST
-from ledgermq.processor.checkpoints.digests import CHAIN_START, chunk_digest, state_digest
+from ledgermq.processor.checkpoints.digests import (
+    CHAIN_START,
+    chunk_digest,
+    record_digest,
+    state_digest,
+)
 from ledgermq.processor.checkpoints.stored_records import (
     StoredRecords,
     checkpoint_producer,
@@ -33,7 +36,7 @@ from ledgermq.protocol.administration import VersionOffered
 from ledgermq.protocol.limits import FIRST_VERSION
 from ledgermq.protocol.operations import Upgrade
 from ledgermq.protocol.outcomes import Reply
-from ledgermq.wire.framing.checkpoint_chunks import ChunkError, chunk_of, references_of
+from ledgermq.wire.framing.checkpoint_chunks import MANIFEST, ChunkError, chunk_of, references_of
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key
 from ledgermq.wire.framing.codec import (
     UndecodableError,
@@ -246,7 +249,7 @@ class LogHere:
         record = self.reader.record_at(topic, self.claim.partition, position)
         if record is None:
             return f"{self.name} does not hold position {position} any more: the log was cut"
-        if hashlib.sha256(record.value() or b"").digest() != manifest["record_digest"]:
+        if record_digest(record.value()) != manifest["record_digest"]:
             return f"{self.name} holds another record at position {position}: the log grew anew"
         if record.timestamp()[1] != manifest["append_time_ms"]:
             return f"the record at {self.name}@{position} was appended at another time"

@@ -9,7 +9,6 @@ would do it; if that has another digest, the manifest is taken away again.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,8 +19,8 @@ from confluent_kafka import KafkaException
 from ledgermq.core.snapshot.state_records import blocks
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.errors import LedgerMQError
-from ledgermq.processor.checkpoints.contents import MANIFEST, contents_of, lane_ends, manifest_of
-from ledgermq.processor.checkpoints.digests import chunk_digest, state_digest
+from ledgermq.processor.checkpoints.contents import contents_of, lane_ends, manifest_of
+from ledgermq.processor.checkpoints.digests import chunk_digest, record_digest, state_digest
 from ledgermq.processor.checkpoints.loading import (
     LogHere,
     damage,
@@ -37,7 +36,7 @@ from ledgermq.processor.checkpoints.stored_records import (
 )
 from ledgermq.processor.checkpoints.writing import encode_root
 from ledgermq.processor.worker.crash_points import crash_point
-from ledgermq.wire.framing.checkpoint_chunks import encode_block_record, root_parts
+from ledgermq.wire.framing.checkpoint_chunks import MANIFEST, encode_block_record, root_parts
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key
 from ledgermq.wire.framing.codec import decode_record, encode_record
 from ledgermq.wire.topics.log_topics import Topics
@@ -247,7 +246,7 @@ def _encoded(here: LogHere, state: RebuiltState) -> tuple[dict[str, Any], dict[s
         contents,
         position=state.position,
         append_ms=record.timestamp()[1],
-        record_digest=hashlib.sha256(record.value() or b"").digest(),
+        record_digest=record_digest(record.value()),
         version=decode_record(state.root)[1]["version"],
         chain=state.chain,
         lane_ends=lane_ends(reader, topics, claim),

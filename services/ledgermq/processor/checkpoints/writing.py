@@ -20,7 +20,6 @@ No record of a checkpoint is larger than the log takes, whatever the state is: t
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -41,13 +40,12 @@ from ledgermq.core.state.manager import QueueManager
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.checkpoints.blocks import encode_block
 from ledgermq.processor.checkpoints.contents import (
-    MANIFEST,
     Contents,
     contents_of,
     lane_ends,
     manifest_of,
 )
-from ledgermq.processor.checkpoints.digests import chunk_digest
+from ledgermq.processor.checkpoints.digests import chunk_digest, record_digest
 from ledgermq.processor.checkpoints.loading import Loaded, StoredManifest
 from ledgermq.processor.checkpoints.stored_records import (
     checkpoint_producer,
@@ -57,6 +55,7 @@ from ledgermq.processor.checkpoints.stored_records import (
 from ledgermq.processor.lanes.lanes import LaneWriter, SendMark
 from ledgermq.processor.worker.crash_points import crash_point
 from ledgermq.processor.worker.logs import KAFKA_LOGGER
+from ledgermq.wire.framing.checkpoint_chunks import MANIFEST, ROOT
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key, parse_key
 from ledgermq.wire.framing.codec import encode_record, outcome_to_union
 from ledgermq.wire.topics.log_topics import Topics
@@ -66,7 +65,6 @@ from ledgermq.wire.topics.registry import Claim
 log = logging.getLogger(__name__)
 
 KEPT_MANIFESTS = 3
-ROOT = "ledgermq.checkpoint.Root"
 
 
 class CheckpointFailedError(LedgerMQError):
@@ -150,7 +148,7 @@ class Checkpointer:
         return Snapshot(
             position=state.position,
             append_ms=record.timestamp,
-            record_digest=hashlib.sha256(record.value or b"").digest(),
+            record_digest=record_digest(record.value),
             version=state.active_version,
             chain=chain,
             root=root,
@@ -247,7 +245,7 @@ class Checkpointer:
             record_digest=snapshot.record_digest,
             version=snapshot.version,
             chain=snapshot.chain,
-            lane_ends=self._lane_ends(),
+            lane_ends=lane_ends(self._open_reader(), self._topics, self._claim),
             worker=self._worker,
         )
         crash_point("before-manifest")
@@ -303,9 +301,6 @@ class Checkpointer:
             f"{gone} records of {topic}-{partition} that it builds on were taken away, as by a "
             "worker that was frozen while it tidied up. The next checkpoint writes them again"
         )
-
-    def _lane_ends(self) -> list[int]:
-        return lane_ends(self._open_reader(), self._topics, self._claim)
 
     def _open_reader(self) -> PartitionReader:
         if self._reader is None:

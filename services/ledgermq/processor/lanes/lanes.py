@@ -17,13 +17,12 @@ from ledgermq.processor.lanes.producer import LaneBook, LogProducer
 from ledgermq.processor.metrics.tally import Tally
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.outcomes import Addressed, Committed, Delivered, Outcome, Refused
-from ledgermq.wire.framing.answers import ANSWER
 from ledgermq.wire.framing.codec import encode_chunk
 from ledgermq.wire.framing.headers import address_of, chunk_headers
+from ledgermq.wire.framing.schemas import ANSWER, CHUNK
 from ledgermq.wire.topics.log_topics import lane_partition
 from ledgermq.wire.topics.registry import Claim
 
-CHUNK = "ledgermq.outcome.Chunk"
 OUTCOME_BYTES = 80
 DELIVERED_MESSAGE_BYTES = 70
 # Of a header beside its texts: times, group and origin; then of each property, and of a run.

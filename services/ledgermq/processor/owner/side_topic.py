@@ -24,13 +24,12 @@ from faust.types import TP
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.faust_shell.feed import LogRecord, RecordFeed
 from ledgermq.wire.framing.codec import UndecodableError, decode_record
+from ledgermq.wire.framing.schemas import ASK, HEARTBEAT
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import offset_at, offsets_of, reader_settings
 
 log = logging.getLogger(__name__)
 
-ASK = "ledgermq.question.Ask"
-HEARTBEAT = "ledgermq.question.Heartbeat"
 # Questions that came while nobody owned the partition are answered if they are this young.
 LOOK_BACK_SECONDS = 30.0
 ANSWER_SECONDS = 30.0

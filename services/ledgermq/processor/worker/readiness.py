@@ -12,12 +12,12 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from ledgermq.wire.framing.codec import decode_record, encode_record
 from ledgermq.wire.framing.confluent import headers_of, value_of
 from ledgermq.wire.framing.headers import CONNECTION
+from ledgermq.wire.framing.schemas import ASK
 from ledgermq.wire.kafka.settings import client_options
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.reading import offsets_of, reader_settings
 from ledgermq.wire.topics.registry import Claim, RegistryError, list_queue_managers
 
-ASK = "ledgermq.question.Ask"
 ASK_AGAIN_SECONDS = 1.0
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from ledgermq.protocol.outcomes import EMPTY_HEADER, DeliveredMessage, Outcome
 from ledgermq.wire.framing.codec import encode_record, outcome_to_union
 from ledgermq.wire.framing.header_lists import split
-
-ANSWER: Final = "ledgermq.question.Answer"
+from ledgermq.wire.framing.schemas import ANSWER
 
 
 def encode_answer(

@@ -17,6 +17,8 @@ from ledgermq.wire.framing.codec import UndecodableError, decode_record, encode_
 from ledgermq.wire.framing.confluent import SINGLE_OBJECT_BYTES
 
 Record = dict[str, Any]
+ROOT: Final = "ledgermq.checkpoint.Root"
+MANIFEST: Final = "ledgermq.checkpoint.Manifest"
 BLOCK: Final = "ledgermq.checkpoint.MessageBlock"
 STORED: Final = "ledgermq.checkpoint.StoredMessage"
 MANIFEST_PAGE: Final = "ledgermq.checkpoint.ManifestPage"

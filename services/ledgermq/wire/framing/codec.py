@@ -23,11 +23,10 @@ from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.confluent import SINGLE_OBJECT, SINGLE_OBJECT_BYTES
 from ledgermq.wire.framing.header_lists import NO_HEADER, join, split
 from ledgermq.wire.framing.list_entries import has_too_many_entries
-from ledgermq.wire.framing.schemas import KnownSchema, by_fingerprint, by_name
+from ledgermq.wire.framing.schemas import CHUNK, KnownSchema, by_fingerprint, by_name
 
 OPERATION: Final = "ledgermq.operation."
 OUTCOME: Final = "ledgermq.outcome."
-CHUNK: Final = "ledgermq.outcome.Chunk"
 
 # What every reader of the log makes of a record that carries its writer's time.
 NOT_STAMPED: Final = Unreadable(

@@ -24,6 +24,10 @@ from ledgermq.errors import (
 from ledgermq.wire.framing.codec import OPERATION
 from ledgermq.wire.framing.confluent import ConfluentFraming
 from ledgermq.wire.framing.schemas import (
+    ANSWER,
+    ASK,
+    CHUNK,
+    HEARTBEAT,
     KnownSchema,
     fingerprint_of_text,
     forms_of,
@@ -33,12 +37,7 @@ from ledgermq.wire.framing.schemas import (
 
 COMPATIBILITY: Final = "FULL_TRANSITIVE"
 # Records of the log topics. Claims and checkpoints are written without a registry.
-REGISTERED_BESIDE_OPERATIONS: Final = (
-    "ledgermq.outcome.Chunk",
-    "ledgermq.question.Answer",
-    "ledgermq.question.Ask",
-    "ledgermq.question.Heartbeat",
-)
+REGISTERED_BESIDE_OPERATIONS: Final = (CHUNK, ANSWER, ASK, HEARTBEAT)
 ID_MAX: Final = 2**31 - 1
 TIMEOUT_SECONDS: Final = 10.0
 NOT_FOUND: Final = 404

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fastavro.repository import AbstractSchemaRepository
 from fastavro.schema import fingerprint, load_schema, parse_schema, to_parsing_canonical_form
@@ -18,6 +18,12 @@ from fastavro.types import Schema
 
 from ledgermq.protocol.limits import FIRST_VERSION
 from ledgermq.wire.framing.indexes import counted_from_the_front
+
+# Full names of what stands on the lanes and among the questions.
+CHUNK: Final = "ledgermq.outcome.Chunk"
+ANSWER: Final = "ledgermq.question.Answer"
+ASK: Final = "ledgermq.question.Ask"
+HEARTBEAT: Final = "ledgermq.question.Heartbeat"
 
 
 class KnownSchema(NamedTuple):
