@@ -142,7 +142,7 @@ def test_unreachable_broker_is_named():
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(RegistryError, match=f"the registry at {address} cannot be read"):
-            list_queue_managers(address, timeout_seconds=1.0)
+            list_queue_managers(address, Topics(), timeout_seconds=1.0)
 
 
 def test_a_registry_that_does_not_answer_is_no_log_of_another_layout(broker, topics, monkeypatch):

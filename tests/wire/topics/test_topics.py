@@ -136,4 +136,4 @@ def test_unreachable_broker_is_named():
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(TopicError, match=f"no broker answers at {address}"):
-            ensure_topics(address, timeout_seconds=1.0)
+            ensure_topics(address, Topics(), timeout_seconds=1.0)

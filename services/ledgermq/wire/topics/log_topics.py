@@ -153,7 +153,7 @@ def _wanted(topics: Topics, partitions: int, lanes: int, replicas: int) -> list[
 
 def ensure_topics(
     bootstrap: str,
-    topics: Topics | None = None,
+    topics: Topics,
     *,
     partitions: int = PARTITIONS_DEFAULT,
     lanes: int = LANES_DEFAULT,
@@ -169,7 +169,6 @@ def ensure_topics(
     changed), or if a topic does not stamp LogAppendTime; AuthenticationFailedError or
     AccessDeniedError if Kafka refuses it.
     """
-    topics = topics or Topics()
     kafka = kafka_settings()
     reports = Reports(kafka, bootstrap)
     admin = AdminClient(client_options(bootstrap, {"log_level": 0, "error_cb": reports}, kafka))

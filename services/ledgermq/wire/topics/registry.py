@@ -36,7 +36,7 @@ class Claim(NamedTuple):
 
 def list_queue_managers(
     bootstrap: str,
-    topics: Topics | None = None,
+    topics: Topics,
     *,
     timeout_seconds: float = 15.0,
     kafka: KafkaSettings | None = None,
@@ -45,7 +45,6 @@ def list_queue_managers(
 
     Here and below AuthenticationFailedError and AccessDeniedError say that Kafka refuses it.
     """
-    topics = topics or Topics()
     try:
         with partition_reader(bootstrap, timeout_seconds, kafka=kafka) as reader:
             return _read(reader, topics)
@@ -85,7 +84,7 @@ def _claim_from(value: bytes | None) -> Claim | None:
 
 
 def find_queue_manager(
-    bootstrap: str, topics: Topics | None, name: str, *, timeout_seconds: float = 15.0
+    bootstrap: str, topics: Topics, name: str, *, timeout_seconds: float = 15.0
 ) -> Claim | None:
     claims = list_queue_managers(bootstrap, topics, timeout_seconds=timeout_seconds)
     return next((one for one in claims if one.queue_manager == name), None)
@@ -93,7 +92,7 @@ def find_queue_manager(
 
 def claim_queue_manager(
     bootstrap: str,
-    topics: Topics | None,
+    topics: Topics,
     name: str,
     *,
     lanes: int = LANES_DEFAULT,
@@ -103,7 +102,6 @@ def claim_queue_manager(
 
     Raises RegistryError for a name that is none, or when every partition is taken.
     """
-    topics = topics or Topics()
     if not is_name(name):
         raise RegistryError(f"{name!r} is no queue manager name: 1 to 128 of A-Z a-z 0-9 . _ / % -")
     tried: set[int] = set()
