@@ -5,28 +5,23 @@ from __future__ import annotations
 import click
 
 
-def _refuse_repeated(command: click.Command, ctx: click.Context, args: list[str]) -> None:
-    """Raises UsageError if an option that has one value is given several times.
-
-    A flag that can only be set, as `--yes`, means the same however often it stands there.
-    """
-    if not args or ctx.resilient_parsing:
-        return
-    _, _, given = command.make_parser(ctx).parse_args(list(args))
-    for one in given:
-        if not isinstance(one, click.Option) or one.multiple or one.count or one.is_eager:
-            continue
-        if one.is_flag and not one.secondary_opts:
-            continue
-        if (times := given.count(one)) > 1:
-            names = "/".join([*one.opts, *one.secondary_opts])
-            raise click.UsageError(f"{names} is given {times} times, and takes one value", ctx)
-
-
 class OnceCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        _refuse_repeated(self, ctx, args)
+        if args and not ctx.resilient_parsing:
+            self._refuse_repeated(ctx, args)
         return super().parse_args(ctx, args)
+
+    def _refuse_repeated(self, ctx: click.Context, args: list[str]) -> None:
+        """A flag that can only be set, as `--yes`, means the same however often it stands there."""
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        for one in given:
+            if not isinstance(one, click.Option) or one.multiple or one.count or one.is_eager:
+                continue
+            if one.is_flag and not one.secondary_opts:
+                continue
+            if (times := given.count(one)) > 1:
+                names = "/".join([*one.opts, *one.secondary_opts])
+                raise click.UsageError(f"{names} is given {times} times, and takes one value", ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """How values are written is said once, for all options that take them."""
@@ -39,11 +34,6 @@ class OnceCommand(click.Command):
 
 
 class OnceGroup(click.Group):
-    """A group all of whose commands are of that kind."""
+    """A group all of whose commands are of that kind; it has no options itself."""
 
     command_class = OnceCommand
-    group_class = type
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        _refuse_repeated(self, ctx, args)
-        return super().parse_args(ctx, args)
