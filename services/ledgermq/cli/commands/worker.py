@@ -11,7 +11,7 @@ import click
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.running import running_bootstrap
 from ledgermq.cli.options.target import BOOTSTRAP_DEFAULT, data_directory_option
-from ledgermq.cli.options.together import Command, Given, together
+from ledgermq.cli.options.together import GIVEN, Command, together
 from ledgermq.cli.printing.exits import REFUSED
 from ledgermq.processor.worker.settings import WORKER_OPTIONS, WorkerOption, WorkerSettings
 
@@ -31,7 +31,7 @@ def _option_of(one: WorkerOption) -> Callable[[Command], Command]:
 @click.option(
     "--bootstrap",
     metavar="HOST:PORT",
-    type=Given(),
+    type=GIVEN,
     envvar="LEDGERMQ_BOOTSTRAP",
     show_envvar=True,
     help="Address of the Kafka that has the log; several are separated by commas.  [default: the "

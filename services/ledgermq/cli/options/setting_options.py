@@ -30,30 +30,27 @@ _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_40
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
 
 
-class Duration(click.ParamType):
-    """A duration in milliseconds, written 500ms, 30s, 1.5m, 12h or 7d; without a unit seconds."""
-
-    name = "DURATION"
-    explained = (
-        "DURATION is a number with a unit, 500ms, 30s, 10m, 12h or 7d; without one, seconds."
-    )
+class Duration(Read):
+    """A duration in milliseconds; `none` is what the word none means, if it may be given."""
 
     def __init__(self, none: int | None = None) -> None:
-        self._none = none
+        explained = (
+            "DURATION is a number with a unit, 500ms, 30s, 10m, 12h or 7d; without one, seconds."
+        )
+        super().__init__("DURATION", partial(_milliseconds, none), explained)
 
-    def convert(self, value: Any, *_context: Any) -> int:
-        if not isinstance(value, str):
-            return int(value)
-        if value == NONE and self._none is not None:
-            return self._none
-        found = _DURATION.fullmatch(value)
-        if found is None:
-            or_none = "" if self._none is None else ", or none"
-            self.fail(f"{value!r} is no duration: write 500ms, 30s, 10m, 12h or 7d{or_none}")
-        milliseconds = int(Decimal(found[1]) * _UNITS_MS[found[2] or "s"])
-        if milliseconds > LONG_MAX:
-            self.fail(f"{value} is more than a record of the log can hold")
-        return milliseconds
+
+def _milliseconds(none: int | None, text: str) -> int:
+    if text == NONE and none is not None:
+        return none
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        or_none = "" if none is None else ", or none"
+        raise ValueError(f"{text!r} is no duration: write 500ms, 30s, 10m, 12h or 7d{or_none}")
+    milliseconds = int(Decimal(found[1]) * _UNITS_MS[found[2] or "s"])
+    if milliseconds > LONG_MAX:
+        raise ValueError(f"{text} is more than a record of the log can hold")
+    return milliseconds
 
 
 def _count(none: int | None, text: str) -> int:

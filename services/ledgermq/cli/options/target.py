@@ -19,7 +19,7 @@ import click
 from click.core import ParameterSource
 
 from ledgermq.cli.options.running import DATA_DIRECTORY_DEFAULT, running, running_bootstrap
-from ledgermq.cli.options.together import Command, Given, Number, together
+from ledgermq.cli.options.together import GIVEN, Command, Number, together
 from ledgermq.cli.printing.output import Output
 from ledgermq.errors import BrokerUnavailableError, LedgerMQError, QueueManagerNotFoundError
 
@@ -231,7 +231,7 @@ def queue_manager_option(text: str = "Queue manager to use.") -> Callable[[Comma
     return click.option(
         "--queue-manager",
         metavar="NAME",
-        type=Given(),
+        type=GIVEN,
         default=QUEUE_MANAGER_DEFAULT,
         envvar="LEDGERMQ_QUEUE_MANAGER",
         show_default=True,
@@ -243,7 +243,7 @@ def queue_manager_option(text: str = "Queue manager to use.") -> Callable[[Comma
 topic_prefix_option = click.option(
     "--topic-prefix",
     metavar="PREFIX",
-    type=Given(),
+    type=GIVEN,
     default="ledgermq",
     envvar="LEDGERMQ_TOPIC_PREFIX",
     show_default=True,
@@ -257,7 +257,7 @@ _target_options: Final = together(
     click.option(
         "--bootstrap",
         metavar="HOST:PORT",
-        type=Given(),
+        type=GIVEN,
         envvar="LEDGERMQ_BOOTSTRAP",
         show_envvar=True,
         help="Address of Kafka; several are separated by commas.  [default: the running "

@@ -61,20 +61,6 @@ class Count(click.IntRange):
         return min(super().convert(value, *context), COUNT_MAX)
 
 
-class Given(click.ParamType):
-    """Texts that are not empty: an unset variable of a shell names nothing, least of all a default.
-
-    An empty variable of the environment counts as none, as everywhere in Click.
-    """
-
-    name = "text"
-
-    def convert(self, value: Any, *context: Any) -> Any:
-        if value == "":
-            self.fail("it is empty: leave the option out, or say which.", *context)
-        return value
-
-
 class Read(click.ParamType):
     """Values that a function reads from text; what it raises says what is wrong with one.
 
@@ -91,3 +77,14 @@ class Read(click.ParamType):
             return self._read(value) if isinstance(value, str) else value
         except (ValueError, LedgerMQError) as error:
             self.fail(str(error))
+
+
+def _given(text: str) -> str:
+    if not text:
+        raise ValueError("it is empty: leave the option out, or say which.")
+    return text
+
+
+# An unset variable of a shell names nothing, least of all a default. An empty variable of the
+# environment counts as none, as everywhere in Click.
+GIVEN: Final = Read("text", _given)
