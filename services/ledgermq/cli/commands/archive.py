@@ -14,7 +14,7 @@ from ledgermq.cli.options.moments import at_option, position_at
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.spark import archive_job, spark_job
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.options.together import Count
+from ledgermq.cli.options.together import DIRECTORY, Count
 from ledgermq.cli.printing.output import Column, Output, count_of
 
 STRETCH_COLUMNS: Final = (
@@ -34,7 +34,7 @@ PROVEN_COLUMNS: Final = (
     Column(key="problem", heading="THE FOLD"),
 )
 
-directory_argument = click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+directory_argument = click.argument("directory", type=DIRECTORY)
 
 
 @click.group(cls=OnceGroup)

@@ -14,7 +14,7 @@ from ledgermq.cli.options.moments import MOMENT, position_at
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.options.together import Read
+from ledgermq.cli.options.together import DIRECTORY, Read
 from ledgermq.cli.printing.output import Column, Output, iso_time
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _anchor(text: str) -> Any:
 @click.option(
     "--report",
     "report_directory",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=DIRECTORY,
     help="Write a report to this directory: audit.html, audit.json and the table audit_findings.",
 )
 @click.option(
@@ -94,7 +94,7 @@ def _anchor(text: str) -> Any:
 @directory_option
 @click.option(
     "--archive",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=DIRECTORY,
     help="Add to this archive of the log what is new (as `ledgermq archive update`), and audit "
     "only that.",
 )

@@ -13,6 +13,7 @@ import click
 
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import json_option
+from ledgermq.cli.options.together import DIRECTORY
 
 
 @click.command(cls=OnceCommand)
@@ -103,7 +104,7 @@ def bench(**options: Any) -> int:
 @click.option(
     "--data-dir",
     "data_directory",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=DIRECTORY,
     default=Path(".demo"),
     show_default=True,
     help="Directory for all data of the demo; what an earlier demo left there is removed.",

@@ -13,7 +13,7 @@ from ledgermq.cli.options.moments import MOMENT, at_option
 from ledgermq.cli.options.once import OnceCommand, OnceGroup
 from ledgermq.cli.options.spark import archive_job
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.options.together import Count
+from ledgermq.cli.options.together import DIRECTORY, Count
 from ledgermq.cli.printing.output import Column, Output, count_of
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def tables() -> None:
 
 
 @tables.command()
-@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("directory", type=DIRECTORY)
 @at_option
 @click.option(
     "--format",

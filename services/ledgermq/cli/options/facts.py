@@ -12,6 +12,7 @@ import click
 from ledgermq.cli.options.moments import position_at
 from ledgermq.cli.options.spark import archive_job, spark_job
 from ledgermq.cli.options.target import Target
+from ledgermq.cli.options.together import DIRECTORY
 from ledgermq.cli.printing.output import Output
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 archive_option = click.option(
     "--archive",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=DIRECTORY,
     help="Read this archive of the log (`ledgermq archive`) instead of the log; no broker is "
     "needed.",
 )

@@ -12,7 +12,7 @@ from ledgermq.cli.options.bodies import selector_option
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.moments import MESSAGE_ID, TIME_EXPLAINED
 from ledgermq.cli.options.target import Target
-from ledgermq.cli.options.together import Read, together
+from ledgermq.cli.options.together import DIRECTORY, Read, together
 from ledgermq.client.destinations import checked_destination
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _instant(text: str) -> datetime:
 _INSTANT: Final = Read("TIME", _instant, TIME_EXPLAINED)
 directory_option = click.option(
     "--directory",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=DIRECTORY,
     envvar="LEDGERMQ_JOURNAL_DIRECTORY",
     show_envvar=True,
     help="Directory of the journal's backups.  [default: journal, in the data directory]",

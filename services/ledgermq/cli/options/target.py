@@ -19,9 +19,10 @@ import click
 from click.core import ParameterSource
 
 from ledgermq.cli.options.running import DATA_DIRECTORY_DEFAULT, running, running_bootstrap
-from ledgermq.cli.options.together import GIVEN, Command, Number, together
+from ledgermq.cli.options.together import DIRECTORY, GIVEN, Command, Number, together
 from ledgermq.cli.printing.output import Output
 from ledgermq.errors import BrokerUnavailableError, LedgerMQError, QueueManagerNotFoundError
+from ledgermq.wire.topics.address import QUEUE_MANAGER_DEFAULT, parse_address, parse_servers
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 
 BOOTSTRAP_DEFAULT: Final = "localhost:9092"
-QUEUE_MANAGER_DEFAULT: Final = "QM1"
 TIMEOUT_SECONDS_DEFAULT: Final = 30.0
 PROBE_SECONDS_MAX: Final = 5.0
 # Longer than a worker that runs takes to answer, and not too long to be left without a word.
@@ -64,8 +64,6 @@ class Target:
         Raises:
             AddressError: The address is none.
         """
-        from ledgermq.wire.topics.address import parse_servers
-
         if isinstance(self.broker, BrokerUnavailableError):
             raise self.broker
         return parse_servers(self.broker)
@@ -87,8 +85,6 @@ class Target:
             AddressError: The address is none, or the queue manager's name.
             BrokerUnavailableError: Nothing listens there.
         """
-        from ledgermq.wire.topics.address import parse_address
-
         problems = []
         for server in parse_address(self.address)[0].split(","):
             host, _, port = server.rpartition(":")
@@ -218,7 +214,7 @@ def data_directory_option(
     return click.option(
         "--data-dir",
         "data_directory",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=DIRECTORY,
         default=DATA_DIRECTORY_DEFAULT,
         envvar="LEDGERMQ_DATA_DIRECTORY",
         show_default=True,

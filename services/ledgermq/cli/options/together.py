@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -50,6 +51,7 @@ class Long(click.IntRange):
 
 
 LONG: Final = Long(min=0)
+DIRECTORY: Final = click.Path(file_okay=False, path_type=Path)
 
 
 class Count(click.IntRange):
