@@ -14,8 +14,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -127,7 +125,8 @@ def fetched_jars(jar_set: JarSet) -> list[Path]:
     root = cache_directory() / "jars"
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with _locked(root / "lock"):
+        with (root / "lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             # Another process may have fetched them while this one waited for the lock.
             if cached_jars(jar_set) is None:
                 _fetch(jar_set, root)
@@ -140,13 +139,6 @@ def fetched_jars(jar_set: JarSet) -> list[Path]:
     if jars is None:
         raise JarsUnavailableError(f"{root / jar_set.name} changed as it was fetched; try again.")
     return jars
-
-
-@contextmanager
-def _locked(lock: Path) -> Iterator[None]:
-    with lock.open("a") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
 
 
 def _fetch(jar_set: JarSet, root: Path) -> None:
@@ -197,7 +189,7 @@ def _run_ivy(java: Path, ivy: Path, jar_set: JarSet, scratch: Path, ivy_cache: P
             return
         output = answer.stdout
     wanted = ", ".join(":".join(module) for module in jar_set.modules)
-    tail = "\n".join(line for line in output.splitlines() if line.strip()).splitlines()[-15:]
+    tail = [line for line in output.splitlines() if line.strip()][-15:]
     raise JarsUnavailableError(
         f"{jar_set.title} is not in {cache_directory()} and could not be fetched from Maven "
         f"Central ({wanted}), in {FETCH_ATTEMPTS_MAX} attempts. Check the network, or set "
