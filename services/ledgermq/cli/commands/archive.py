@@ -15,6 +15,7 @@ from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.spark import archive_job, spark_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import DIRECTORY, Count
+from ledgermq.cli.printing.exits import OK, REFUSED
 from ledgermq.cli.printing.output import Column, Output, count_of
 
 STRETCH_COLUMNS: Final = (
@@ -136,7 +137,7 @@ def prove(target: Target, output: Output, directory: Path) -> int:
     ]
     if output.as_json:
         output.document({"stretches": rows, "findings": [one.as_dict() for one in findings]})
-        return 1 if wrong or findings else 0
+        return REFUSED if wrong or findings else OK
     output.table(PROVEN_COLUMNS, rows)
     if wrong:
         output.remark(
@@ -144,11 +145,11 @@ def prove(target: Target, output: Output, directory: Path) -> int:
             "are asked once all stretches are as the fold gives them. Take these from a copy of "
             "the archive"
         )
-        return 1
+        return REFUSED
     if findings:
         output.table(ANOMALY_COLUMNS, anomaly_rows(target.queue_manager, findings))
         output.remark(f"not proven: {count_of(len(findings), 'breach', 'breaches')} of laws")
-        return 1
+        return REFUSED
     last = target.named(stretches[-1].last)
     output.remark(f"proven up to {last}: {stretches[-1].last + 1:,} positions, all laws hold")
-    return 0
+    return OK

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -162,26 +162,26 @@ def _tell(target: Target, output: Output, action: Action, source: str, told: Han
         "dry_run": told.dry_run,
         "position": told.position,
     }
+    rows = [_row(one) for one in told.messages]
     if told.dry_run:
-        document["messages"] = list(rows_of(told.messages))
+        document["messages"] = rows
         document["origins"] = [asdict(one) for one in told.origins]
     would = "would be " if told.dry_run else ""
     text = f"{count_of(told.affected, 'message')} of {source} {would}{action.done}"
     if told.skipped:
         text += f", {told.skipped} left as they are: {action.leaves}"
     output.done(text, document)
-    if told.messages and not output.as_json:
-        output.table(COLUMNS, list(rows_of(told.messages)), caption=target.named(told.position))
+    if rows and not output.as_json:
+        output.table(COLUMNS, rows, caption=target.named(told.position))
 
 
-def rows_of(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:
-    """Messages as rows of a table, with where they were before."""
-    for message in messages:
-        origin = message.origin
-        yield {
-            "sequence": message.sequence,
-            "message_id": message.message_id,
-            "origin": "" if origin is None else f"{origin.destination}@{origin.sequence}",
-            "why": "" if origin is None else origin.reason,
-            "body": body_line(message.unloaded_body),
-        }
+def _row(message: Message) -> dict[str, Any]:
+    """A message with where it was before."""
+    origin = message.origin
+    return {
+        "sequence": message.sequence,
+        "message_id": message.message_id,
+        "origin": "" if origin is None else f"{origin.destination}@{origin.sequence}",
+        "why": "" if origin is None else origin.reason,
+        "body": body_line(message.unloaded_body),
+    }

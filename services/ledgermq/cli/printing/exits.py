@@ -35,7 +35,6 @@ _BY_CLASS: Final = {
     "SettingsError": USAGE,
     "SparkSettingError": USAGE,
     "TimeoutExceededError": UNREACHABLE,
-    "WorkerUnavailableError": UNREACHABLE,
 }
 
 # What the client itself turns away is a value that cannot be; refusals may be of the same class.
