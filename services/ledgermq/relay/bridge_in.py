@@ -49,7 +49,6 @@ class BridgeIn:
         bad: Where records go that cannot become that; None: they stop it.
         skip_lost: Whether to go on behind records that Kafka deleted before they were taken.
         until_end: Whether to stop where all partitions were read to their ends.
-        put: How many messages were put to the target, and how many to `bad`.
     """
 
     connect: Callable[[], AbstractContextManager[Connection]]

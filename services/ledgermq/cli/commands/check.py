@@ -291,10 +291,8 @@ def _manager_findings(
     checkpoint_age_max: float,
     work_age_max: float,
 ) -> Iterator[Finding]:
-    from ledgermq.wire.topics.reading import partition_reader
-
     name = claim.queue_manager
-    with partition_reader(target.bootstrap, target.timeout_seconds) as reader:
+    with target.reader() as reader:
         # Before the worker is asked: what comes in the meantime is no lag.
         _, end = reader.ends(target.topics.operations, claim.partition)
         status = connection.admin.queue_manager_status()

@@ -114,13 +114,11 @@ def _is_away(broker: Any) -> bool:
 
 
 def _topics(target: Target) -> Result:
-    from ledgermq.wire.topics.reading import partition_reader
-
     topics = target.topics
     metadata = target.kafka_admin().list_topics(timeout=target.timeout_seconds)
     missing = [name for name in topics.names if name not in metadata.topics]
     if missing:
-        with partition_reader(target.bootstrap, target.timeout_seconds) as reader:
+        with target.reader() as reader:
             # Says so if it is only hidden from us.
             reader.partition_count(missing[0])
         mend = "a worker creates them when it starts, or check --topic-prefix"
@@ -271,7 +269,6 @@ def _queue_manager(target: Target) -> Result:
 
 def _checkpoints(target: Target) -> Result:
     from ledgermq.processor.checkpoints.restoring import find_checkpoints
-    from ledgermq.wire.topics.reading import partition_reader
 
     claim = target.claim()
     where = (target.bootstrap, target.topics, claim)
@@ -279,7 +276,7 @@ def _checkpoints(target: Target) -> Result:
     if any(one.problem for one in found):
         # A worker may have taken one away, and Kafka its records, while they were read.
         found = find_checkpoints(*where, timeout_seconds=target.timeout_seconds, loads=False)
-    with partition_reader(target.bootstrap, target.timeout_seconds) as reader:
+    with target.reader() as reader:
         begins, _ = reader.ends(target.topics.operations, claim.partition)
     return checkpoints(found, begins, target.named)
 
@@ -317,12 +314,10 @@ def checkpoints(
 
 
 def _worker(target: Target) -> Result:
-    from ledgermq.wire.topics.reading import partition_reader
-
     with target.connect() as connection:
         status = connection.admin.queue_manager_status()
     claim = target.claim()
-    with partition_reader(target.bootstrap, target.timeout_seconds) as reader:
+    with target.reader() as reader:
         _, end = reader.ends(target.topics.operations, claim.partition)
     behind = max(0, end - 1 - status.position)
     found = f"{status.worker} answers at {target.named(status.position)}, protocol version "

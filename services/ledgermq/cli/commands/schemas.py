@@ -139,12 +139,11 @@ def _of_log(target: Target, registry: SchemaRegistry, records: int) -> Iterator[
 def _framings(target: Target, records: int) -> dict[tuple[int, bytes], tuple[int, str]]:
     """Ids and fingerprints of records in Confluent framing: how many, and where the first is."""
     from ledgermq.wire.framing.confluent import headers_of, id_and_fingerprint
-    from ledgermq.wire.topics.reading import partition_reader
 
     target.check_broker()
     topics = target.topics
     found: dict[tuple[int, bytes], tuple[int, str]] = {}
-    with partition_reader(target.bootstrap, target.timeout_seconds, as_written=True) as reader:
+    with target.reader(as_written=True) as reader:
         for topic in (topics.operations, topics.outcomes, topics.questions):
             for partition in range(reader.partition_count(topic)):
                 first, end = reader.ends(topic, partition)

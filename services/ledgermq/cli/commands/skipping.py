@@ -54,13 +54,12 @@ def skip(
     recorded on the log.
     """
     from ledgermq.protocol.administration import PositionsSkipped
-    from ledgermq.wire.topics.reading import partition_reader
 
     claim = target.claim()
     last = position if through is None else through
     if last < position:
         raise click.UsageError(f"--through {last} lies before {position}")
-    with partition_reader(target.bootstrap, target.timeout_seconds) as reader:
+    with target.reader() as reader:
         what = _what_is_skipped(target, claim, reader, position, last)
     told = f"positions {position} to {last} of {claim.queue_manager} ({what})"
     if not yes:

@@ -27,6 +27,7 @@ from ledgermq.wire.topics.address import QUEUE_MANAGER_DEFAULT, parse_address, p
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
     from ledgermq.wire.topics.log_topics import Topics
+    from ledgermq.wire.topics.reading import PartitionReader
     from ledgermq.wire.topics.registry import Claim
 
 
@@ -125,6 +126,12 @@ class Target:
                 "one with `ledgermq up`, or give --bootstrap"
             ) from error
         return admin
+
+    def reader(self, *, as_written: bool = False) -> contextlib.closing[PartitionReader]:
+        """A reader of the log topics for as long as a block runs."""
+        from ledgermq.wire.topics.reading import partition_reader
+
+        return partition_reader(self.bootstrap, self.timeout_seconds, as_written=as_written)
 
     def claim(self) -> Claim:
         """Raises QueueManagerNotFoundError if there is no queue manager of that name."""
