@@ -70,20 +70,20 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _discard(settings: WorkerSettings, named: list[str] | None) -> int:
-    topics = Topics(settings.topic_prefix)
+    bootstrap, topics = settings.bootstrap, Topics(settings.topic_prefix)
+    patience = settings.request_timeout_seconds
     try:
-        claims = {one.queue_manager: one for one in list_queue_managers(settings.bootstrap, topics)}
+        found = list_queue_managers(bootstrap, topics, timeout_seconds=patience)
+        claims = {one.queue_manager: one for one in found}
         wanted = list(claims) if named is None else named
         unknown = [name for name in wanted if name not in claims]
         if unknown or not wanted:
             names = f": {', '.join(unknown)}" if unknown else ""
             print(f"no such queue manager in the registry{names}", file=sys.stderr)
             return EXIT_FAULT
-        refuse_if_workers_run(
-            settings.bootstrap, topics, settings.request_timeout_seconds, DiscardRefusedError
-        )
+        refuse_if_workers_run(bootstrap, topics, patience, DiscardRefusedError)
         for name in wanted:
-            count = discard_checkpoints(settings.bootstrap, topics, claims[name])
+            count = discard_checkpoints(bootstrap, topics, claims[name], timeout_seconds=patience)
             print(f"{name}: {count} checkpoints discarded")
     except (RegistryError, LogUnreadableError, *NOT_LET_IN) as error:
         logging.getLogger(__name__).critical("%s", error)

@@ -22,12 +22,13 @@ QM1 = Claim("QM1", 0, 1)
 def kafka(monkeypatch) -> SimpleNamespace:
     """A log of QM1 that begins at `begins`; `written` is what was written, `fails` the answer.
 
-    `workers` are those that run.
+    `workers` are those that run; `patience` is how long each question waits, in seconds.
     """
-    kafka = SimpleNamespace(begins=0, written=[], fails=False, workers=[])
+    kafka = SimpleNamespace(begins=0, written=[], fails=False, workers=[], patience=[])
 
     @contextmanager
-    def reader(*_):
+    def reader(_bootstrap, timeout_seconds):
+        kafka.patience.append(timeout_seconds)
         yield SimpleNamespace(ends=lambda *_: (kafka.begins, 9))
 
     def stored(*_):
@@ -35,7 +36,12 @@ def kafka(monkeypatch) -> SimpleNamespace:
         records.take(b"QM1/manifest/3", b"m")
         return records
 
-    def write(_producer, _topic, _partition, records, _timeout_seconds):
+    def claims(*_, timeout_seconds):
+        kafka.patience.append(timeout_seconds)
+        return [QM1]
+
+    def write(_producer, _topic, _partition, records, timeout_seconds):
+        kafka.patience.append(timeout_seconds)
         if kafka.fails:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         kafka.written += records
@@ -44,7 +50,7 @@ def kafka(monkeypatch) -> SimpleNamespace:
     monkeypatch.setattr(loading, "read_stored_records", stored)
     monkeypatch.setattr(loading, "checkpoint_producer", lambda *_: None)
     monkeypatch.setattr(loading, "write_all", write)
-    monkeypatch.setattr(processor, "list_queue_managers", lambda *_: [QM1])
+    monkeypatch.setattr(processor, "list_queue_managers", claims)
     monkeypatch.setattr(membership, "running_workers", lambda *_: kafka.workers)
     return kafka
 
@@ -59,7 +65,7 @@ def test_a_broker_that_does_not_take_it_is_told_in_a_sentence(kafka):
     """Some may be gone and some not; to call it again does the rest."""
     kafka.fails = True
     with pytest.raises(LogUnreadableError, match="not all checkpoints were discarded"):
-        loading.discard_checkpoints("", Topics("ledgermq"), QM1)
+        loading.discard_checkpoints("", Topics("ledgermq"), QM1, timeout_seconds=1.0)
     assert discard() == EXIT_UNREACHABLE
 
 
@@ -85,3 +91,10 @@ def test_a_name_that_is_not_in_the_registry_stops_it_for_all(kafka, capsys):
     assert kafka.written == []
     assert discard("QM1") == 0
     assert kafka.written == [(b"QM1/manifest/3", None)]
+
+
+def test_kafka_is_waited_for_as_long_as_the_settings_say(kafka, monkeypatch):
+    """A slow broker is given the patience that it was given elsewhere, not one of its own."""
+    monkeypatch.setenv("LEDGERMQ_REQUEST_TIMEOUT_SECONDS", "70")
+    assert discard() == 0
+    assert kafka.patience == [70.0, 70.0, 70.0]

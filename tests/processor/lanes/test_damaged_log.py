@@ -64,7 +64,7 @@ def test_a_browser_shows_what_is_lost_too(damaged):
 
 def test_a_fold_waits_before_a_damaged_record_and_goes_on_once_it_was_restored(own_broker, damaged):
     """Nothing is folded without it, no other queue manager waits, and nobody starts anything."""
-    discard_checkpoints(damaged.bootstrap, damaged.topics, damaged.claim)
+    discard_checkpoints(damaged.bootstrap, damaged.topics, damaged.claim, timeout_seconds=30.0)
     worker = damaged.worker("second", ready=False)
     worker.wait_for_log("is folded: ")
     assert "holds a record that is damaged" in worker.log

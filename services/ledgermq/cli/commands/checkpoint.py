@@ -33,7 +33,9 @@ def discard(target: Target, output: Output, yes: bool) -> None:
             "next worker folds the whole log again. Add --yes to do it"
         )
     target.refuse_if_served(DiscardRefusedError)
-    count = discard_checkpoints(target.bootstrap, target.topics, claim)
+    count = discard_checkpoints(
+        target.bootstrap, target.topics, claim, timeout_seconds=target.timeout_seconds
+    )
     output.done(
         f"{count_of(count, 'checkpoint')} of {target.queue_manager} discarded",
         {"queue_manager": target.queue_manager, "discarded": count},

@@ -207,6 +207,7 @@ class LogHere:
     topics: Topics
     claim: Claim
     identity: LogIdentity
+    timeout_seconds: float
 
     @property
     def name(self) -> str:
@@ -260,7 +261,7 @@ class LogHere:
         if max(state.active_version, state.offered_version) == FIRST_VERSION:
             return False
         topic, partition = self.topics.operations, self.claim.partition
-        ahead = LookAhead(self.bootstrap, topic, partition)
+        ahead = LookAhead(self.bootstrap, topic, partition, self.timeout_seconds)
         ahead.look(state.position)
         begins, _ = self.reader.ends(topic, partition)
         for one in ahead.declared:
@@ -281,6 +282,7 @@ def log_of(
         topics=topics,
         claim=claim,
         identity=log_identity(bootstrap, topics.operations, timeout_seconds),
+        timeout_seconds=timeout_seconds,
     )
 
 
@@ -331,7 +333,7 @@ def _restored_as_it_is(
 
 
 def discard_checkpoints(
-    bootstrap: str, topics: Topics, claim: Claim, *, timeout_seconds: float = 30.0
+    bootstrap: str, topics: Topics, claim: Claim, *, timeout_seconds: float
 ) -> int:
     """Takes away every checkpoint of a queue manager, and all else there; how many there were.
 

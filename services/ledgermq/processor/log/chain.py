@@ -52,7 +52,7 @@ def read_chain(
                 )
             chain, start = usable[-1]["chain"], usable[-1]["position"] + 1
         expected = start
-        ahead = LookAhead(bootstrap, topics.operations, claim.partition)
+        ahead = LookAhead(bootstrap, topics.operations, claim.partition, timeout_seconds)
         for record in reader.records(topics.operations, claim.partition, start, position + 1):
             offset = record.offset() or 0
             chain = _over_hole(ahead, topics, claim, chain, Hole(expected, offset - 1))
