@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 # Questions that came while nobody owned the partition are answered if they are this young.
 LOOK_BACK_SECONDS = 30.0
 ANSWER_SECONDS = 30.0
+READ_SECONDS = 10.0
 SAY_AGAIN_SECONDS = 10.0
 READING: Final = {
     # What was deleted by its age was too old to be answered.
@@ -102,13 +103,13 @@ class SideTopic:
         """Whether the side topic's partition is read here, as it must be beside its owner (H12)."""
         return TP(self._topics.questions, partition) in self._next
 
-    async def read_to_end(self, partition: int, timeout_seconds: float = 10.0) -> bool:
+    async def read_to_end(self, partition: int) -> bool:
         """Waits until everything that is on the partition now was heard; False if it was not."""
         tp = TP(self._topics.questions, partition)
         end = await self._end_of(tp) if tp in self._next else None
         if end is None:
             return False
-        limit = time.monotonic() + timeout_seconds
+        limit = time.monotonic() + READ_SECONDS
         while self._next.get(tp, -1) < end:
             if time.monotonic() > limit or tp not in self._next:
                 return False
