@@ -12,11 +12,16 @@ from ledgermq.protocol.operations import Unreadable
 from ledgermq.wire.framing.codec import decode_operation
 from support.checks import checks
 from support.checks.checked_histories import check_history, examples
-from support.generators.generators import Entry, informed_histories, naive_histories
+from support.generators.generators import (
+    MUCH_REJECTED,
+    Entry,
+    informed_histories,
+    naive_histories,
+)
 from support.generators.group_generators import group_histories
 from support.generators.mixed_histories import mixed_history
 from support.generators.quota_generators import quota_histories
-from support.planted.fold_faults import CONNECTIONS, FOLD, JOURNAL, UNIT_LIMITS
+from support.planted.fold_faults import CONNECTIONS, FOLD, JOURNAL, REJECTING, UNIT_LIMITS
 from support.planted.order_faults import GROUPS
 from support.planted.planted_faults import expect_found_by, named
 from support.planted.put_faults import QUOTAS
@@ -37,6 +42,13 @@ def test_any_records_leave_a_sound_state_that_the_model_agrees_with(history):
 @given(informed_histories())
 def test_deep_histories_leave_a_sound_state_that_the_model_agrees_with(history):
     """Mostly legal operations, with the same checks after every entry."""
+    check_history(history)
+
+
+@examples(120)
+@given(informed_histories(weights=MUCH_REJECTED))
+def test_histories_of_rejections_leave_a_sound_state_that_the_model_agrees_with(history):
+    """Messages put back and sent away one by one, with the same checks (§5 Reject)."""
     check_history(history)
 
 
@@ -106,6 +118,12 @@ def test_planted_fault_is_found(planted):
 def test_planted_fault_of_the_journal_is_found(planted):
     """Histories in which the journal is turned on and off and backed up are not blind (DB-17)."""
     expect_found_by(JOURNAL, planted)
+
+
+@pytest.mark.parametrize("planted", named(REJECTING))
+def test_planted_fault_of_rejections_is_found(planted):
+    """Histories of rejections are not blind (§5 Reject)."""
+    expect_found_by(REJECTING, planted)
 
 
 @pytest.mark.parametrize("planted", named(CONNECTIONS))

@@ -284,22 +284,21 @@ class Writer(Administering, HandlingWriter):
             self.write(op.Acknowledge(**self.common(session), deliveries=named))
 
     def back(self, session: dict[str, Any]) -> None:
-        """Rollback or recover, some of it seen; or that some of what is held is not wanted."""
-        if self.one((False, False, True)):
-            self.reject(session)
-            return
+        """Rollback or recover, some of it seen."""
         kind = op.Rollback if session["mode"] == "TRANSACTED" else op.Recover
         self.write(kind(**self.common(session), seen=self.some_of(self.flights(session))))
 
     def reject(self, session: dict[str, Any]) -> None:
-        """Some of what one consumer holds goes back, or goes at once."""
+        """Some of what one consumer holds goes back, or goes at once; seldom too much is named."""
         consumers = [one["number"] for one in self.model.consumers_of(session)]
         holding = [number for number in consumers if self.flights(session, number)]
         number = self.one(holding or consumers or [1])
         named = self.some_of(self.flights(session, number))
-        requeue = self.one((False, False, True))
-        fields = {"consumer": number, "deliveries": named, "requeue": requeue, "reason": "why"}
-        self.write(op.Reject(**self.common(session), **fields))
+        if self.one((False,) * 9 + (True,)):
+            number, named = number + self.one((0, 1)), [{"first": 1, "last": 9}]
+        fields = {"consumer": number, "deliveries": named, "requeue": self.one((False, True))}
+        reason = self.one(("", "", "", "why", "why", "x" * 1_025))
+        self.write(op.Reject(**self.common(session), **fields, reason=reason))
 
     def close(self, session: dict[str, Any]) -> None:
         """End of a session."""
@@ -337,6 +336,14 @@ WEIGHTS = (
     *("worker", "worker", "again", "administer", "administer", "naive", "handle", "handle"),
     *("handle", "handle", "configure", "configure", "back", "back"),
     *("lose", "lose", "hand_over", "hand_over", "hand_over"),
+)
+
+
+# Histories in which much is rejected; apart, so that all others stay what they are.
+MUCH_REJECTED = (
+    *("put", "put", "put", "consume", "consume", "consume", "configure", "configure"),
+    *("reject", "reject", "reject", "reject", "settle", "back", "worker", "close_consumer"),
+    *("lose", "hand_over", "again", "naive", "administer"),
 )
 
 

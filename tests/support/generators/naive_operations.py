@@ -176,14 +176,6 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
     st.builds(op.CloseConsumer, **common, consumer=small, unseen=ranges),
     st.builds(op.GiveBack, **common, consumer=small, unseen=ranges),
     st.builds(
-        op.Reject,
-        **common,
-        consumer=small,
-        deliveries=ranges,
-        requeue=st.booleans(),
-        reason=st.sampled_from(("", "", "why", "x" * 1_025)),
-    ),
-    st.builds(
         op.Put,
         **common,
         destination=destinations,

@@ -14,6 +14,7 @@ from support.planted import (
 FAMILIES = (
     fold_faults.FOLD,
     fold_faults.JOURNAL,
+    fold_faults.REJECTING,
     fold_faults.CLOCK,
     fold_faults.CONNECTIONS,
     put_faults.QUOTAS,

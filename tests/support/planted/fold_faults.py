@@ -15,14 +15,14 @@ from ledgermq.core.state.journal import Journal
 from ledgermq.core.structures.available import Available
 from support.checkout import SCRIPTS
 from support.generators.clock_generators import clock_histories
-from support.generators.generators import informed_histories
+from support.generators.generators import MUCH_REJECTED, informed_histories
 from support.planted.planted_faults import Family, Fault, does_nothing, drawn, played
 from support.scripts.script import read_scripts
 
 
 def _forgetful_backout(original: Any) -> Any:
-    return lambda entry, session, delivery, *, backed_out: original(
-        entry, session, delivery, backed_out=False
+    return lambda entry, session, delivery, *, backed_out, **more: original(
+        entry, session, delivery, backed_out=False, **more
     )
 
 
@@ -121,7 +121,6 @@ FOLD = Family(
         Fault("steps of the redelivery delay are skipped", redelivery, "_step_for", does_nothing),
         Fault("redelivery delays are halved", redelivery, "_delay_ms", _shorter),
         Fault("what came too often is lost on its way", redelivery, "transfer", does_nothing, 1),
-        Fault("what is rejected is delivered again", settling, "send_away_rejected", _offered, 1),
         Fault("what was seen is not backed out", settling, "give_back", _forgetful_backout),
         Fault("what was not seen is backed out", settling, "give_back", _always_backout),
         Fault(
@@ -171,6 +170,15 @@ JOURNAL = Family(
         Fault("a backup of the journal is forgotten", Journal, "backed_up", does_nothing),
     ),
     drawn(informed_histories(weights=("put", "journal", "journal"))),
+)
+REJECTING = Family(
+    "rejections",
+    (
+        Fault("what is rejected is delivered again", settling, "send_away_rejected", _offered, 1),
+        Fault("what is rejected stays with its consumer", consumers, "give_back", does_nothing, 1),
+        Fault("a rejection is no backout", consumers, "give_back", _forgetful_backout),
+    ),
+    drawn(informed_histories(weights=MUCH_REJECTED)),
 )
 CLOCK = Family(
     "clock",
