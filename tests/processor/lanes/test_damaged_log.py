@@ -78,7 +78,7 @@ def test_a_fold_waits_before_a_damaged_record_and_goes_on_once_it_was_restored(o
 
 def test_who_connects_while_a_fold_waits_is_told_where_it_is(damaged):
     """The worker answers; that none does would have somebody start a second one."""
-    discard_checkpoints(damaged.bootstrap, damaged.topics, damaged.claim)
+    discard_checkpoints(damaged.bootstrap, damaged.topics, damaged.claim, timeout_seconds=30.0)
     worker = damaged.worker("second", ready=False)
     worker.wait_for_log("is folded: ")
     waits_at = int(worker.log.split("nothing from position ")[1].split()[0])
