@@ -114,6 +114,15 @@ def pass_time(place) -> Callable[[float], None]:
     return getattr(getattr(place, "broker", None), "advance", time.sleep)
 
 
+@pytest.fixture
+def dead(connection, named) -> str:
+    """The error destination of the queue of a test; both are there, and empty."""
+    name = f"{named[:110]}.dead"
+    connection.admin.create_queue(name)
+    connection.admin.create_queue(named, error_destination=f"queue:{name}")
+    return f"queue:{name}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Breakable:
     """An installation whose worker the test can tamper with."""

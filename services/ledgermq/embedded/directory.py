@@ -29,7 +29,7 @@ PORT_MAX: Final = 65_535
 # Kafka's own log, which the preparation of its storage begins.
 METADATA: Final = "__cluster_metadata-0"
 # A topic's partition, but not what Kafka has set aside to delete it.
-PARTITION: Final = re.compile(r".+-\d+")
+PARTITION: Final = re.compile(r"(?P<topic>.+)-\d+")
 LANES: Final = ".outcomes"
 META: Final = "meta.properties"
 # Without these nothing is known of the data; what else is left out is 0.
@@ -144,15 +144,15 @@ class BrokerDirectory:
 
     def _ledgers_gone(self) -> list[str]:
         """Topics of operations that are not there, of those whose outcomes are."""
-        topics: dict[str, int] = {}
-        for path in self.data.iterdir() if self.data.is_dir() else ():
-            if PARTITION.fullmatch(path.name):
-                topic = path.name.rpartition("-")[0]
-                size_bytes = sum(file.stat().st_size for file in path.glob("*.log"))
-                topics[topic] = topics.get(topic, 0) + size_bytes
-        lanes = [name for name, size_bytes in topics.items() if size_bytes and name.endswith(LANES)]
-        ledgers = sorted(name.removesuffix(LANES) + ".operations" for name in lanes)
-        return [name for name in ledgers if name not in topics]
+        found = [one for path in self.data.glob("*-*") if (one := PARTITION.fullmatch(path.name))]
+        lanes = {one["topic"] for one in found if self._is_lane_with_outcomes(one)}
+        ledgers = {name.removesuffix(LANES) + ".operations" for name in lanes}
+        return sorted(ledgers - {one["topic"] for one in found})
+
+    def _is_lane_with_outcomes(self, partition: re.Match[str]) -> bool:
+        if not partition["topic"].endswith(LANES):
+            return False
+        return any(log.stat().st_size for log in (self.data / partition[0]).glob("*.log"))
 
     def remove_data(self) -> None:
         """Remove Kafka's storage, which must never have been used.

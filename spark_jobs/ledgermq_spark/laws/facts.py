@@ -217,7 +217,7 @@ FROM (
 # Deliveries that operations name, with the kind of each. What was refused may name ranges of any
 # length: these are not taken apart.
 NAMED = """
-SELECT queue_manager, session, replied_at AS position, kind, delivery
+SELECT queue_manager, session, replied_at AS position, kind, flag, delivery
 FROM (
     SELECT * FROM {applied} WHERE reply <> 'Refused' AND kind IN (
         'Acknowledge', 'Commit', 'Rollback', 'Recover', 'Close', 'CloseConsumer', 'GiveBack',
@@ -230,10 +230,7 @@ FROM (
 # Deliveries that an application rejected for good: they go at once, whatever their limit.
 REJECTED = """
 SELECT queue_manager, session, position, delivery, TRUE AS is_rejected
-FROM {named} JOIN (SELECT queue_manager, session, replied_at AS position FROM {applied}
-    WHERE kind = 'Reject' AND reply = 'Accepted' AND NOT flag)
-    USING (queue_manager, session, position)
-WHERE kind = 'Reject'
+FROM {named} WHERE kind = 'Reject' AND NOT flag
 """
 
 # Messages that a Correct put right, where it was not refused.

@@ -24,6 +24,8 @@ FROM (
 )
 """
 IN_FLIGHT = "('unacknowledged', 'uncommitted get')"
+# What is told of a message of which its application said, in its own words, why.
+PUT_BACK, SENT_AWAY = "the application put it back", "its application rejected it"
 # Whether a message goes because its application rejected it.
 REJECTED = (
     f"(before IN {IN_FLIGHT} AND entry = 'Reject' AND entry_session = session AND is_for_good)"
@@ -58,7 +60,7 @@ CASE WHEN has_timed_out THEN 'a time limit of its unit of work was over'
         WHEN 'Recover' THEN 'the session recovered'
         WHEN 'Close' THEN 'the session was closed'
         WHEN 'CloseConsumer' THEN 'the consumer was closed before the application saw it'
-        WHEN 'Reject' THEN 'the application put it back'
+        WHEN 'Reject' THEN '{PUT_BACK}'
         WHEN 'GiveBack' THEN 'the consumer gave it back unseen'
         WHEN 'Open' THEN 'another connection took over the client id'
         WHEN 'EndSession' THEN 'the session was ended by administration'
@@ -94,7 +96,7 @@ CASE event
     WHEN 'expired' THEN 'its time to live or the maximum lifetime is over'
     WHEN 'moved' THEN CASE
         WHEN kind = 'topic' THEN 'the last subscription that had it sent it elsewhere'
-        WHEN {REJECTED} THEN 'its application rejected it'
+        WHEN {REJECTED} THEN '{SENT_AWAY}'
         WHEN {CAME_BACK} THEN 'its redelivery limit is exceeded'
         ELSE 'by administration' END
     WHEN 'parked' THEN 'it follows one of its group that came back too often or was rejected'
@@ -104,7 +106,7 @@ CASE event
     WHEN 'dropped' THEN CASE
         WHEN before IN ('new', 'uncommitted put') THEN 'no subscription wants it'
         WHEN kind = 'topic' THEN 'no subscription has it'
-        WHEN {REJECTED} THEN 'its application rejected it, and it has nowhere to go'
+        WHEN {REJECTED} THEN '{SENT_AWAY}, and it has nowhere to go'
         WHEN {CAME_BACK} THEN 'its redelivery limit is exceeded, and it has nowhere to go'
         ELSE 'its subscription ended with its last consumer' END
 END

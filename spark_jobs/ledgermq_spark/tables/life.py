@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ledgermq_spark.tables.events import PUT_BACK, SENT_AWAY
+
 if TYPE_CHECKING:
     from ledgermq_spark.laws.facts import Facts
 
@@ -216,7 +218,7 @@ def _reason(row: Any, before: Any) -> str:
         elif row["event"] == "returned":
             told += f"; backout count {row['backouts']}"
             told += f", {row['uncounted']} not against it" if row["uncounted"] else ""
-    if row["entry"] == "Reject" and row["why"] and "application" in reason:
+    if row["why"] and reason.startswith((PUT_BACK, SENT_AWAY)):
         told += f": {row['why']}"
     if row["actor"] and row["event"] not in FOLLOWING:
         told += f"; {row['actor']}: {row['why']}"

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,17 +24,17 @@ except KeyboardInterrupt:
 """
 
 
+def _begun(directory: Path, **options: Any) -> subprocess.Popen[str]:
+    """The command, as it has just been started."""
+    command, pipe = [sys.executable, "-c", COMMAND], subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=directory, **options)
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_ctrl_c_ends_a_job_as_ctrl_c_and_not_as_a_failure_of_spark(tmp_path):
     """Nor does it write down what Python and Java had to say to each other."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-    )
+    process = _begun(tmp_path)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     time.sleep(2.0)
@@ -51,14 +53,7 @@ def _java_of(process: subprocess.Popen[str]) -> str:
 @pytest.mark.slow
 def test_ctrl_c_while_spark_starts_leaves_no_java_behind(tmp_path):
     """One that finds nobody to tell where it listens would run for ever."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        start_new_session=True,
-    )
+    process = _begun(tmp_path, start_new_session=True)
     deadline = time.monotonic() + 60
     while not _java_of(process):
         assert time.monotonic() < deadline
@@ -78,15 +73,8 @@ def test_ctrl_c_while_java_is_asked_for_its_version_does_not_advise_to_install_j
     java.parent.mkdir()
     java.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
     java.chmod(0o755)
-    process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path / "none")},
-        start_new_session=True,
-    )
+    environment = {**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path / "none")}
+    process = _begun(tmp_path, env=environment, start_new_session=True)
     asked = ["pgrep", "--session", str(process.pid), "sleep"]
     deadline = time.monotonic() + 60
     while subprocess.run(asked, capture_output=True, check=False).returncode:

@@ -196,12 +196,10 @@ async def reject_in_a_unit_of_work(message, session):
 
 @pytest.mark.parametrize("function", [reject_in_a_thread, reject, reject_in_a_unit_of_work])
 def test_a_message_that_a_function_rejects_is_not_delivered_again(
-    service, own_connection, queue, named, caplog, function
+    service, own_connection, queue, named, dead, caplog, function
 ):
     """It goes to the error destination, and what was sent for it is rolled back (INF-12)."""
-    admin, dead = own_connection.admin, f"{named[:110]}.dead"
-    admin.create_queue(dead)
-    admin.create_queue(named, error_destination=f"queue:{dead}")
+    admin = own_connection.admin
     put(own_connection, queue, "bad", "good")
     service.consumer(queue, transacted=function is reject_in_a_unit_of_work)(function)
 
@@ -214,7 +212,7 @@ def test_a_message_that_a_function_rejects_is_not_delivered_again(
         await serving
 
     asyncio.run(asyncio.wait_for(emptied(), LIMIT_SECONDS))
-    (rejected,) = own_connection.browser(f"queue:{dead}")
+    (rejected,) = own_connection.browser(dead)
     assert (rejected.body, rejected.origin.reason) == ("bad", "rejected")
     assert "no such customer" in caplog.text
     if function is reject_in_a_unit_of_work:

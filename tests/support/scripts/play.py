@@ -423,12 +423,11 @@ def _answers(refused: Refused, operation: Operation) -> bool:
     """Whether it is the reply to the operation, not to another that has waited."""
     if not isinstance(operation, SessionOperation):
         return refused.session == -1
-    named = (refused.session, refused.session_sequence)
-    return named == (operation.session, operation.session_sequence)
+    return _number(refused) == _number(operation)
 
 
-def _number(refused: Refused) -> tuple[int, int]:
-    return (refused.session, refused.session_sequence)
+def _number(one: Refused | SessionOperation) -> tuple[int, int]:
+    return (one.session, one.session_sequence)
 
 
 def play(script: Script, *, with_model: bool = True, restarts: bool = False) -> Player:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
+from ledgermq.client.arguments import check_seconds
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.steps import Steps, aside
 from ledgermq.client.sansio.protocol import Pending
@@ -293,6 +294,7 @@ class Settling:
         timeout: float | None,
     ) -> Steps[None]:
         """Sends one message away for good, or puts it back; nothing undoes it."""
+        check_seconds("timeout", timeout)
         engine = self._engine
         engine.check_usable_locked()
         if self.automatic:

@@ -163,20 +163,6 @@ class Work:
         does_something = count and self.settling.by_application
         return settled("acknowledge", count, steps) if does_something else steps
 
-    def reject(
-        self,
-        consumer: int,
-        deliveries: range,
-        reason: str,
-        *,
-        requeue: bool,
-        timeout: float | None,
-    ) -> Steps[None]:
-        """Sends one message away, or puts it back; see `ledgermq.Message.reject`."""
-        check_seconds("timeout", timeout)
-        steps = self.settling.reject(consumer, deliveries, reason, requeue=requeue, timeout=timeout)
-        return settled("reject", len(deliveries), steps)
-
     def recover(self, *, timeout: float | None = None) -> Steps[None]:
         """See `ledgermq.Session.recover`."""
         return settled("recover", len(self.settling.handed), self._recover(timeout))

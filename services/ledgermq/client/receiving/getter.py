@@ -355,11 +355,9 @@ class Getter(Generic[M]):
     def reject(
         self, deliveries: range, reason: str, *, requeue: bool, timeout: float | None
     ) -> Any:
-        return self._run(
-            self.work.reject(
-                self.buffer.number, deliveries, reason, requeue=requeue, timeout=timeout
-            )
-        )
+        number, reject = self.buffer.number, self.work.settling.reject
+        steps = reject(number, deliveries, reason, requeue=requeue, timeout=timeout)
+        return self._run(tracing.settled("reject", len(deliveries), steps))
 
     # -- asking and waiting ------------------------------------------------------------------------
 

@@ -83,9 +83,10 @@ def _source(
     return found
 
 
-def _open_consumer_of(session: Session, number: int) -> Consumer | Refusal:
+def _consumer_of(session: Session, number: int, *, closed_too: bool = False) -> Consumer | Refusal:
+    """A consumer of a session; one that is closed is there as long as it holds deliveries."""
     consumer = session.consumers.get(number)
-    if consumer is None or not consumer.open:
+    if consumer is None or not (consumer.open or closed_too):
         return Refusal(Reason.CONSUMER_UNKNOWN, f"session has no open consumer {number}")
     return consumer
 
@@ -95,11 +96,9 @@ def close_consumer(entry: Entry, session: Session, operation: CloseConsumer) -> 
 
     Deliveries may cross the close on their way; closing again returns those it names.
     """
-    consumer = session.consumers.get(operation.consumer)
-    if consumer is None:
-        return Refusal(
-            Reason.CONSUMER_UNKNOWN, f"session has no open consumer {operation.consumer}"
-        )
+    consumer = _consumer_of(session, operation.consumer, closed_too=True)
+    if isinstance(consumer, Refusal):
+        return consumer
     refusal = check_deliveries(session, operation.unseen, consumer)
     if refusal is not None:
         return refusal
@@ -120,7 +119,7 @@ def give_back_unseen(entry: Entry, session: Session, operation: GiveBack) -> Ref
 
     It goes on in its group behind what it still has in flight, or has settled last.
     """
-    consumer = _open_consumer_of(session, operation.consumer)
+    consumer = _consumer_of(session, operation.consumer)
     if isinstance(consumer, Refusal):
         return consumer
     refusal = check_deliveries(session, operation.unseen, consumer)
@@ -144,11 +143,9 @@ def reject(entry: Entry, session: Session, operation: Reject) -> Refusal | None:
 
     Unless they may be delivered again they go where what came back too often goes (INF-12).
     """
-    consumer = session.consumers.get(operation.consumer)
-    if consumer is None:
-        return Refusal(
-            Reason.CONSUMER_UNKNOWN, f"session has no open consumer {operation.consumer}"
-        )
+    consumer = _consumer_of(session, operation.consumer, closed_too=True)
+    if isinstance(consumer, Refusal):
+        return consumer
     refusal = check_deliveries(session, operation.deliveries, consumer)
     if refusal is not None:
         return refusal
@@ -167,7 +164,7 @@ def reject(entry: Entry, session: Session, operation: Reject) -> Refusal | None:
 
 def get(entry: Entry, session: Session, operation: Get) -> Refusal | None:
     """Adds standing credit; a consumer without any joins those who wait (H8). 0 withdraws it."""
-    consumer = _open_consumer_of(session, operation.consumer)
+    consumer = _consumer_of(session, operation.consumer)
     if isinstance(consumer, Refusal):
         return consumer
     credit = operation.credit
