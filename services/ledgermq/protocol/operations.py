@@ -289,6 +289,7 @@ class CreateQueue(SessionOperation):
     messages_resume: int = 0
     bytes_resume: int = 0
     inherits_redelivery: bool = True
+    single_active_consumer: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,6 +308,7 @@ class AlterQueue(SessionOperation):
     messages_resume: int | None = None
     bytes_resume: int | None = None
     inherits_redelivery: bool | None = None
+    single_active_consumer: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,6 +333,7 @@ class CreateTopic(SessionOperation):
     messages_resume: int = 0
     bytes_resume: int = 0
     inherits_redelivery: bool = True
+    single_active_consumer: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,6 +350,7 @@ class AlterTopic(SessionOperation):
     messages_resume: int | None = None
     bytes_resume: int | None = None
     inherits_redelivery: bool | None = None
+    single_active_consumer: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,6 +60,7 @@ DEFAULTS: Final = Settings()
 RESUME_MARKS: Final = ("messages_resume", "bytes_resume")
 OPERATION_FIELDS: Final = (
     "inherits_redelivery",
+    "single_active_consumer",
     "deduplication_window_ms",
     "deduplication_ids_max",
     *RESUME_MARKS,

@@ -28,12 +28,13 @@ def changing_script():
     one = script.session(client_id="c")
     one.send(op.CreateQueue, queue="q", settings=given_settings({"messages_max": 5}))
     one.send(op.AlterQueue, queue="q", settings=given_settings({"redelivery_limit": 3}))
-    one.send(op.AlterQueue, queue="q", settings=given_settings({"messages_max": 7}))
+    changed = given_settings({"messages_max": 7})
+    one.send(op.AlterQueue, queue="q", settings=changed, single_active_consumer=True)
     one.send(op.DeleteQueue, queue="q")
     one.put("q", "a")
     one.send(op.AlterQueueManager, maximum_lifetime_ms=9_000)
     one.subscribe("t", 1, subscription="s", durable=True)
-    one.send(op.AlterTopic, topic="t", unacknowledged_max=3)
+    one.send(op.AlterTopic, topic="t", unacknowledged_max=3, single_active_consumer=True)
     one.send(op.CloseConsumer, consumer=1, unseen=[])
     one.send(op.Unsubscribe, subscription="s")
     one.subscribe("t", 2, subscription="s", shared=True)
@@ -87,10 +88,12 @@ def settings_of(kind, store):
         "messages_resume": mark.messages if mark else 0,
         "bytes_resume": mark.bytes if mark else 0,
     }
-    inherits = {"inherits_redelivery": getattr(store, "topic", store).inherits_redelivery}
-    return (
-        asdict(store.settings) | fields | {"group_affinity": affinity} | window | marks | inherits
-    )
+    flags = {
+        "group_affinity": affinity,
+        "inherits_redelivery": getattr(store, "topic", store).inherits_redelivery,
+        "single_active_consumer": store.single_active_consumer,
+    }
+    return asdict(store.settings) | fields | flags | window | marks
 
 
 def standing_in(state):

@@ -128,6 +128,19 @@ A: get 1 -> accepted; delivered M0@0
 A: recover 1 -> returned 1
 A: get 9 -> accepted; delivered N0@2
 """
+STANDING_BY = """
+A: open CLIENT
+A: create q single_active=yes
+A: consumer 1 q
+A: get 9
+B: open CLIENT
+B: consumer 1 q
+B: get 9
+A: put q M N -> enqueued 0..1; A: delivered M@0 N@1
+"""
+SHARED_OUT = STANDING_BY.replace("single_active=yes", "single_active=no").replace(
+    "M@0 N@1", "M@0; B: delivered N@1"
+)
 SERIALIZED = """
 open CLIENT
 create q fifo_mode=SERIALIZED
@@ -182,6 +195,11 @@ NO_IDS = {"message_id": "", "group_id": ""}
 def created(**settings):
     """Return what lets the queue be created with other settings."""
     return other("operations", {"kind": "CreateQueue"}, settings=json.dumps(settings))
+
+
+def single_active(on):
+    """Return what gives the queue one active consumer, or none."""
+    return created(single_active_consumer=on)
 
 
 def get(**values):
@@ -264,6 +282,8 @@ TAMPERED = {
         other("operations", {"kind": "CreateQueue"}, group_affinity=False),
         "reordered",
     ),
+    "nobody stands by": (STANDING_BY, single_active(False), "reordered"),
+    "a consumer that stands by": (SHARED_OUT, single_active(True), "unexpected"),
     "no order of groups": (KEPT_BACK, created(keeps_group_order=False), "reordered"),
     "what does not follow a parked message": (
         PARKED,
@@ -341,7 +361,7 @@ def clean_logs():
     """Yield logs with their names: scripts of the fold's tests beside those here, random ones."""
     for text in CLEAN:
         yield text, entries_of(text)
-    for name in ("groups", "fifo", "group_order"):
+    for name in ("groups", "fifo", "single_active", "group_order"):
         for script in read_scripts((SCRIPTS / f"{name}.txt").read_text(encoding="utf-8")):
             log = play(script, with_model=False).log
             yield f"{name}: {script.title}", [Entry(value=one, time_us=time) for one, time in log]

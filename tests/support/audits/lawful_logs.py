@@ -61,7 +61,14 @@ MIXED = 4
 FIFO_MODES = ("PROTECTED", "SERIALIZED", "CONCURRENT", "PROTECTED")
 DELAYS = {"delays_ms": (50, 150, 400), "segmented": True}
 # Seed, the second destination, what else there is.
-FIFO = ((6, "topic:t", DELAYS), (3, "topic:t", {}), (3, "queue:b", {}))
+SINGLE = {"single_active": True}
+FIFO = (
+    (6, "topic:t", DELAYS),
+    (3, "topic:t", {}),
+    (3, "queue:b", {}),
+    (2, "topic:t", SINGLE),
+    (4, "queue:b", SINGLE | DELAYS),
+)
 
 
 def random_logs() -> Iterator[tuple[str, Script]]:

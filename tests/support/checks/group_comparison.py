@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ledgermq.core.order.single_active import active_consumer
 from ledgermq.core.queries import group_status as group_query
 from ledgermq.core.sessions.browsing import Cursor, Page, browse
 from ledgermq.core.state.manager import QueueManager
@@ -45,6 +46,12 @@ def compare_groups(state: QueueManager, model: Model) -> None:
             told = {bucket: one.key for bucket, one in sorted(queue.affinity.bonds.items())}
             bonds.append({"queue": name, "bonds": told})
     assert bonds == model.bonds(), "bonds"
+    active = {
+        created: one.key
+        for created, store in state.stores.items()
+        if (one := active_consumer(store)) is not None
+    }
+    assert active == model.active_consumers(), "active consumers"
     if any(queue.groups for queue in state.queues.values()):
         _compare_browses(state, model)
 

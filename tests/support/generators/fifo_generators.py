@@ -1,4 +1,4 @@
-"""Histories of one busy queue whose FIFO mode changes, with several sessions that settle it."""
+"""Histories of one busy queue whose FIFO mode changes, or who is active, and of who settles it."""
 
 from __future__ import annotations
 
@@ -81,8 +81,9 @@ class FifoWriter(Writer):
         message = sample_message(len(self.history) * 10, 9, 1)
         common = self.common(session)
         self.write(op.Put(**common, destination=BUSY, messages=[message]))
-        self.receive(self.one(self.model.sessions))
-        self.back(session)
+        if self.model.sessions:
+            self.receive(self.one(self.model.sessions))
+            self.back(session)
 
     def open_one(self, session: dict[str, Any]) -> None:
         """One session more, that takes messages."""
@@ -92,6 +93,38 @@ class FifoWriter(Writer):
     def step(self) -> None:
         """One entry or a few."""
         self.step_among(STEPS, PAUSES_US)
+
+
+class SingleActiveWriter(FifoWriter):
+    """Draws operations on a queue that, mostly, delivers to one consumer at a time."""
+
+    def mode(self) -> dict[str, Any]:
+        """Settings that seldom name a mode."""
+        modes = (None, None, None, "SERIALIZED", "PROTECTED")
+        return dict.fromkeys(SETTINGS) | {"fifo_mode": self.one(modes)}
+
+    def fill(self, session: dict[str, Any]) -> None:
+        """The setting is there before the first messages."""
+        if not self.model.messages:
+            self.change(session)
+        super().fill(session)
+
+    def change(self, session: dict[str, Any]) -> None:
+        """The setting, seldom off, and a limit of what a session may hold."""
+        on, most = self.one((True, True, True, False)), self.one((None, None, 0, 2))
+        common = self.common(session)
+        told = {"single_active_consumer": on, "unacknowledged_max": most}
+        self.write(op.AlterQueue(**common, queue="q", settings=self.mode(), **told))
+
+
+@st.composite
+def single_active_histories(draw: st.DrawFn, steps: int = 20) -> list[Entry]:
+    """Histories in which it matters who is active."""
+    writer = SingleActiveWriter(draw)
+    writer.begin()
+    for _ in range(steps):
+        writer.step()
+    return writer.history
 
 
 @st.composite

@@ -7,6 +7,7 @@ from typing import Any
 from ledgermq.core.delivery.delivering import is_paused
 from ledgermq.core.order.affinity import bucket_of
 from ledgermq.core.order.group_positions import next_item
+from ledgermq.core.order.single_active import active_consumer, stands_by
 from ledgermq.core.order.waiting_consumers import is_held_back
 from ledgermq.core.queries.work_status import is_turn_of
 from ledgermq.core.state.manager import QueueManager
@@ -93,11 +94,14 @@ def _check_queue(queue: Queue) -> None:
         assert uncounted >= 0 <= counted, f"{where}: message {number} in doubt"
     _check_orders(queue, where)
     _check_received(queue, where)
+    active = active_consumer(queue)
+    holders = {one.consumer for one in queue.messages.values() if one.consumer is not None}
+    assert active is None or holders <= {active}, f"{where}: others than the active one hold"
     check_groups(queue)
     if not queue.gets_disabled:
         for one in queue.ready.values():
             idle = is_held_back(one) or is_paused(one) or not _wanted(one, available)
-            idle = idle or not is_turn_of(one)
+            idle = idle or not is_turn_of(one) or stands_by(one)
             assert idle, f"{where}: messages and a waiting consumer, but no delivery"
 
 

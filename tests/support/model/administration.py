@@ -80,16 +80,25 @@ class ModelAdministration(ModelTopics):
         for name, value in (given or {}).items():
             if value is not None:
                 place["settings"][name] = value
-        mine = [one["id"] for one in self.subscriptions if "topic:" + one["topic"] == place["id"]]
-        for store in mine if place["id"].startswith("topic:") else [place["id"]]:
+        for store in self.stores_of(place):
             self.change_mode(store, before)
             self.end_parking(store)
             self.touch(store)
 
-    def set_inheriting(self, place: Row, entry: Any) -> None:
-        """Whether it takes redelivery from the queue manager."""
+    def stores_of(self, place: Row) -> list[str]:
+        """A queue itself, or the subscriptions of a topic."""
+        mine = [one["id"] for one in self.subscriptions if "topic:" + one["topic"] == place["id"]]
+        return mine if place["id"].startswith("topic:") else [place["id"]]
+
+    def set_own_flags(self, place: Row, entry: Any) -> None:
+        """Whether it takes redelivery from the queue manager, and has one consumer at a time."""
         if entry.inherits_redelivery is not None:
             place["inherits_redelivery"] = entry.inherits_redelivery
+        if entry.single_active_consumer is not None:
+            place["single_active_consumer"] = entry.single_active_consumer
+        if not place["single_active_consumer"]:
+            for store in self.stores_of(place):
+                self.active.pop(store, None)
 
     def is_named(self, destination: str) -> bool:
         """Whether a setting of another names it as where messages go."""
@@ -110,7 +119,7 @@ class ModelAdministration(ModelTopics):
         topic = self.add_topic(entry.topic)
         self.set_window(topic, entry)
         self.set_marks(topic, entry)
-        self.set_inheriting(topic, entry)
+        self.set_own_flags(topic, entry)
         self.set_settings(topic, entry.settings)
         topic["description"] = entry.description
         topic["message_bytes_max"] = entry.message_bytes_max
@@ -127,7 +136,7 @@ class ModelAdministration(ModelTopics):
             return reason
         self.set_window(topic, entry)
         self.set_marks(topic, entry)
-        self.set_inheriting(topic, entry)
+        self.set_own_flags(topic, entry)
         self.set_settings(topic, entry.settings)
         for name in ("description", "message_bytes_max", "unacknowledged_max"):
             if getattr(entry, name) is not None:
@@ -164,7 +173,7 @@ class ModelAdministration(ModelTopics):
         queue = self.add_queue(entry.queue)
         self.set_window(queue, entry)
         self.set_marks(queue, entry)
-        self.set_inheriting(queue, entry)
+        self.set_own_flags(queue, entry)
         self.set_settings(queue, entry.settings)
         queue["description"] = entry.description
         queue["message_bytes_max"] = entry.message_bytes_max
@@ -182,7 +191,7 @@ class ModelAdministration(ModelTopics):
             return reason
         self.set_window(queue, entry)
         self.set_marks(queue, entry)
-        self.set_inheriting(queue, entry)
+        self.set_own_flags(queue, entry)
         self.set_settings(queue, entry.settings)
         for name in ("description", "message_bytes_max", "gets_disabled", "unacknowledged_max"):
             if getattr(entry, name) is not None:

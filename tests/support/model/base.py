@@ -18,7 +18,7 @@ INT_MAX = 2147483647
 MARKS = ("messages_resume", "bytes_resume")
 WINDOW = ("deduplication_window_ms", "deduplication_ids_max")
 # Settings of queues and topics that operations give in fields of their own.
-OWN_FIELDS = (*WINDOW, *MARKS, "inherits_redelivery")
+OWN_FIELDS = (*WINDOW, *MARKS, "inherits_redelivery", "single_active_consumer")
 
 
 class ModelBase(ModelJournal):
@@ -40,6 +40,7 @@ class ModelBase(ModelJournal):
         self.blocked: list[Row] = []
         self.waits = 0
         self.receipts = 0
+        self.active = {}
         self.storage = self.first_storage()
         self.journal = self.first_journal()
         self.queues: list[Row] = []
@@ -189,6 +190,7 @@ class ModelBase(ModelJournal):
             **dict.fromkeys((*WINDOW, *MARKS), 0),
             "holds_up": False,
             "inherits_redelivery": True,
+            "single_active_consumer": False,
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }
@@ -215,6 +217,7 @@ class ModelBase(ModelJournal):
             **dict.fromkeys((*WINDOW, *MARKS), 0),
             "holds_up": False,
             "inherits_redelivery": True,
+            "single_active_consumer": False,
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }
@@ -268,11 +271,12 @@ class ModelBase(ModelJournal):
         queue = self.queue(message["queue"])
         if queue is not None:
             queue["gone"].append(message)
-            if queue["unacknowledged_max"]:
+            if queue["unacknowledged_max"] or queue["single_active_consumer"]:
                 self.touch(queue["name"])
             return
         self.copy_gone(message, {"consumed": "sent"}.get(place, place))
-        if self.place(self.destination_of(message["queue"]))["unacknowledged_max"]:
+        topic = self.place(self.destination_of(message["queue"]))
+        if topic["unacknowledged_max"] or topic["single_active_consumer"]:
             self.touch(message["queue"])
 
     def back(self, message: Row, *, backout: bool, rejected: bool = False) -> None:

@@ -114,6 +114,8 @@ class ModelDelivery(ModelHandling):
             bonds = {bucket: one for bucket, one in queue["bonds"].items() if one != key}
             queue["bonds"] = bonds
             self.touch(queue["name"])
+        if self.is_single(consumer["queue"]):
+            self.touch(consumer["queue"])
 
     def is_others(self, consumer: Row, message: Row) -> bool:
         """Whether a message's group is kept for another consumer."""
@@ -195,7 +197,7 @@ class ModelDelivery(ModelHandling):
         assert session is not None
         if consumer["credit"] == 0 or session["suspected"] or self.at_limit(consumer):
             return False
-        if session["work_ended"]:
+        if session["work_ended"] or self.stands_by(consumer):
             return False
         return not self.has_doubt(consumer)
 
@@ -205,6 +207,8 @@ class ModelDelivery(ModelHandling):
             bucket = self.bucket(unit[0])
             if bucket is not None:
                 queue["bonds"].setdefault(bucket, (consumer["session"], consumer["number"]))
+        if self.is_single(consumer["queue"]):
+            self.active[consumer["queue"]] = (consumer["session"], consumer["number"])
         consumer["credit"] -= 1
         for message in unit:
             consumer["since"] = self.next_wait()

@@ -1,4 +1,4 @@
-"""The slow model's FIFO modes: who is in turn (PROTOCOL.md §18)."""
+"""The slow model's FIFO modes and active consumers: who is in turn (PROTOCOL.md §18)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,19 @@ class ModelFifo:
 
     messages: list[Row]
     receipts: int
+    # Session and number of the consumer that was given a message last, by queue or subscription.
+    active: dict[str, tuple[int, int]]
 
     def settings_of(self, store: str) -> Row:
         """The settings of a queue, or of the topic of a subscription."""
+        raise NotImplementedError
+
+    def place_of(self, store: str) -> Row:
+        """A queue, or the topic of a subscription."""
+        raise NotImplementedError
+
+    def receivers(self, store: str) -> list[Row]:
+        """Open consumers of a queue or subscription."""
         raise NotImplementedError
 
     def touch(self, name: str) -> None:
@@ -74,6 +84,27 @@ class ModelFifo:
             return []
         back = self.received(store)
         return [one for one in order if not back or one is back[0]]
+
+    def is_single(self, store: str) -> bool:
+        """Whether one consumer at a time is given messages."""
+        return bool(self.place_of(store)["single_active_consumer"])
+
+    def active_of(self, store: str) -> tuple[int, int] | None:
+        """Who is active, as long as it is open."""
+        active = self.active.get(store)
+        is_open = any((one["session"], one["number"]) == active for one in self.receivers(store))
+        return active if is_open else None
+
+    def stands_by(self, consumer: Row) -> bool:
+        """Whether another consumer is active, or what others hold comes first."""
+        store = consumer["queue"]
+        active = self.active_of(store)
+        if not self.is_single(store):
+            return False
+        if active is None:
+            flying = [one for one in self.messages if one["place"] == "flight"]
+            return any(one["queue"] == store for one in flying)
+        return active != (consumer["session"], consumer["number"])
 
 
 def _in_delivery_order(message: Row) -> tuple[int, int]:

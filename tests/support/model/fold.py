@@ -276,6 +276,12 @@ class Model(ModelOperations):
             if queue["group_affinity"]
         ]
 
+    def active_consumers(self) -> dict[int, tuple[int, int]]:
+        """Who is active, by where its queue or subscription was created."""
+        stores = [*self.queues, *self.subscriptions]
+        found = {one["created_position"]: self.active_of(one["id"]) for one in stores}
+        return {created: active for created, active in found.items() if active is not None}
+
     def deadline(self) -> int | None:
         """The next deadline."""
         due = [one["deadline"] for one in self.sessions if one["deadline"] is not None]

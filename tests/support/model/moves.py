@@ -143,11 +143,16 @@ class ModelMoves(ModelGroups, ModelFifo):
         if settings["expiry_destination"]:
             self.transfer(message, settings["expiry_destination"], "expired")
 
-    def settings_of(self, store: str) -> Row:
-        """The settings of a queue, or of the topic of a subscription."""
+    def place_of(self, store: str) -> Row:
+        """A queue, or the topic of a subscription."""
         is_topic = store.startswith("topic:")
         place = self.topic(store[6:].partition("#")[0]) if is_topic else self.queue(store)
         assert place is not None
+        return place
+
+    def settings_of(self, store: str) -> Row:
+        """The settings of a queue, or of the topic of a subscription."""
+        place = self.place_of(store)
         return place["settings"] | self.inherited(place)
 
     def inherited(self, place: Row) -> Row:

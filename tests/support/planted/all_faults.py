@@ -28,6 +28,7 @@ FAMILIES = (
     inheritance_faults.INHERITANCE,
     order_faults.GROUPS,
     order_faults.FIFO,
+    order_faults.SINGLE_ACTIVE,
     order_faults.GROUP_ORDER,
     order_faults.GROUP_ORDER_SCRIPTS,
 )

@@ -7,14 +7,15 @@ from typing import Any
 from ledgermq.core import moves
 from ledgermq.core.delivery import delivering as delivery
 from ledgermq.core.delivery import settling
+from ledgermq.core.destinations import administration
 from ledgermq.core.destinations import by_name as destinations
-from ledgermq.core.order import fifo, group_positions, orders
+from ledgermq.core.order import fifo, group_positions, orders, single_active
 from ledgermq.core.puts import putting
 from ledgermq.core.sessions import consumers, sessions
 from ledgermq.core.state.group import Group
 from ledgermq.core.state.group_order import GroupOrder
 from support.checkout import SCRIPTS
-from support.generators.fifo_generators import fifo_histories
+from support.generators.fifo_generators import fifo_histories, single_active_histories
 from support.generators.group_generators import group_histories
 from support.generators.group_order_generators import group_order_histories
 from support.planted.planted_faults import (
@@ -77,6 +78,25 @@ def _touches_nothing(original: Any) -> Any:
     return take_out
 
 
+def _everybody(original: Any) -> Any:
+    return lambda queue: queue.ready.values()
+
+
+def _for_ever(original: Any) -> Any:
+    return lambda queue: queue.active
+
+
+def _at_once(original: Any) -> Any:
+    return lambda queue: original(queue) or queue.ready.values()
+
+
+def _only_on(original: Any) -> Any:
+    def set_single_active_consumer(queue, on):
+        queue.single_active_consumer = on
+
+    return set_single_active_consumer
+
+
 def _none_waited(original: Any) -> Any:
     return lambda *arguments: []
 
@@ -130,6 +150,22 @@ FIFO = Family(
         Fault("what is gone lets nobody go on", moves, "_take_out", _touches_nothing),
     ),
     drawn(fifo_histories()),
+)
+SINGLE_ACTIVE = Family(
+    "single active",
+    (
+        Fault("nobody stands by", delivery, "ready_consumers", _everybody),
+        Fault("nobody is active", single_active, "active_consumer", does_nothing),
+        Fault("who was active stays so", single_active, "active_consumer", _for_ever),
+        Fault(
+            "the next one does not wait",
+            delivery,
+            "ready_consumers",
+            _at_once,
+        ),
+        Fault("turned off, one is active", administration, "set_single_active_consumer", _only_on),
+    ),
+    drawn(single_active_histories()),
 )
 GROUP_ORDER = Family(
     "group order",

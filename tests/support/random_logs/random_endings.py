@@ -23,6 +23,7 @@ class RandomEndings:
         delays_ms: tuple[int, ...] = (),
         redelivery_ms: tuple[int, ...] = (0,),
         segmented: bool = False,
+        single_active: bool = False,
     ) -> None:
         self.script = script
         self.random = script.random
@@ -31,6 +32,7 @@ class RandomEndings:
         self.delays_ms = delays_ms
         self.redelivery_ms = redelivery_ms
         self.segmented = segmented
+        self.single_active = single_active
         self.connections = [script.identifier() for _ in range(2)]
         self.sessions = [self.open(number) for number in range(len(MODES))]
         for place in places:
@@ -98,13 +100,15 @@ class RandomEndings:
         return told
 
     def alter(self, place: str) -> None:
-        """The FIFO mode of a queue or topic becomes another one, or the same."""
+        """The FIFO mode of a queue or topic becomes another one, or the same, or who is active."""
         kind, _, name = place.partition(":")
-        settings = {"fifo_mode": self.random.choice(self.fifo_modes)}
+        told = {"settings": {"fifo_mode": self.random.choice(self.fifo_modes)}}
+        if self.single_active:
+            told["single_active_consumer"] = self.random.choice((True, True, False))
         if kind == "queue":
-            self.sessions[2].send(op.AlterQueue, queue=name, settings=settings)
+            self.sessions[2].send(op.AlterQueue, queue=name, **told)
         else:
-            self.sessions[2].send(op.AlterTopic, topic=name, settings=settings)
+            self.sessions[2].send(op.AlterTopic, topic=name, **told)
 
     def step(self) -> None:
         """One thing that happens."""

@@ -62,14 +62,17 @@ def _create(player: Player, line: Line) -> Operation:
 def _own_fields(line: Line, *, otherwise: int | None) -> dict[str, Any]:
     """`window=5s ids=3`: how long and how many deduplication ids are remembered.
     `messages_resume=2`, `bytes_resume=9`: marks of quotas. `inherits=no`: no redelivery of the
-    queue manager.
+    queue manager. `single_active=yes`: one consumer at a time.
     """
-    given = line.options
+    given, is_made = line.options, otherwise is not None
+    inherits = given.get("inherits", "yes" if is_made else None)
+    single_active = given.get("single_active", "no" if is_made else None)
     return {
         **{name: int(given[name]) if name in given else otherwise for name in MARKS},
         "deduplication_window_ms": _ms(given["window"]) if "window" in given else otherwise,
         "deduplication_ids_max": int(given["ids"]) if "ids" in given else otherwise,
-        "inherits_redelivery": yes(given.get("inherits", None if otherwise is None else "yes")),
+        "inherits_redelivery": yes(inherits),
+        "single_active_consumer": yes(single_active),
     }
 
 

@@ -206,6 +206,14 @@ class QueueSettings(RedeliverySettings, total=False):
             "delay, and follow it if it goes to the error destination.",
         ),
     ]
+    single_active_consumer: Annotated[
+        bool,
+        Setting(
+            Kind.FLAG,
+            "Whether one consumer at a time is given messages, and the others stand by until it is "
+            "closed, or its session ends, and nothing is in flight.",
+        ),
+    ]
     deduplication_window_ms: Annotated[
         Milliseconds,
         Setting(

@@ -18,6 +18,7 @@ from ledgermq.core.moves import in_flight_of, move, report
 from ledgermq.core.order.affinity import bond, bucket_of, first_bonded
 from ledgermq.core.order.fifo import first_received, is_serialized
 from ledgermq.core.order.group_positions import follow, next_item, position_after, unit_of
+from ledgermq.core.order.single_active import ready_consumers
 from ledgermq.core.order.waiting_consumers import (
     first_waiting,
     is_held_back,
@@ -66,6 +67,8 @@ def deliver(entry: Entry, queue: Queue) -> None:
     for consumer, messages, cost in choose(queue):
         if queue.affinity is not None:
             bond(queue.affinity, messages[0], consumer)
+        if queue.single_active_consumer:
+            queue.active = consumer
         _give(entry, consumer, messages, cost)
         if queue.doubts and any(one.sequence in queue.doubts for one in messages):
             # Numbered when all shares are known; until then, how many messages it is.
@@ -84,8 +87,10 @@ def _chooser_for(queue: Queue) -> Callable[[Queue], Iterator[Given]]:
     if is_serialized(queue):
         return _one_at_a_time
     plain = not queue.unacknowledged_max and not queue.doubts and queue.affinity is None
-    if plain and len(queue.ready) == 1 and next(iter(queue.ready.values())).options == PLAIN:
+    ready = ready_consumers(queue)
+    if plain and len(ready) == 1 and next(iter(ready)).options == PLAIN:
         return _all_at_once
+    plain = plain and not queue.single_active_consumer
     alike = not queue.orders or all(one.order is None for one in queue.ready.values())
     if plain and alike and not _keeps_back(queue):
         return _one_by_one
@@ -103,7 +108,7 @@ def _keeps_back(queue: Queue) -> bool:
 
 def _all_at_once(queue: Queue) -> Iterator[Given]:
     """The one consumer that waits gets as much of what it selects as it may take."""
-    (consumer,) = queue.ready.values()
+    (consumer,) = ready_consumers(queue)
     if is_held_back(consumer):
         return
     if consumer.order is not None:
@@ -173,9 +178,11 @@ def _by_what_they_may_have(queue: Queue) -> Iterator[Given]:
     The message that comes first of all that anybody waiting may take goes to one of those who may
     take it: whoever's order it leads.
     """
-    waiting = _waiting(queue.ready.values())
+    waiting = _waiting(ready_consumers(queue))
     while waiting and (given := _first_of([(one, _head_for(one)) for one in waiting])):
         yield given
+        if queue.single_active_consumer:
+            waiting = [given[0]]
         if given[0].doubt or queue.unacknowledged_max or not given[0].credit:
             waiting = [one for one in waiting if not one.doubt and _room(one) > 0]
 
@@ -184,7 +191,7 @@ def _one_at_a_time(queue: Queue) -> Iterator[Given]:
     """One message if nothing is in flight; what was received before comes first (DB-22)."""
     if queue.in_flight:
         return
-    waiting = _waiting(queue.ready.values())
+    waiting = _waiting(ready_consumers(queue))
     back = first_received(queue)
     if back is None:
         heads = [(one, _head_for(one)) for one in waiting]

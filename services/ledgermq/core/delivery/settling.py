@@ -76,7 +76,7 @@ def consume(entry: Entry, session: Session, ranges: list[DeliveryRange]) -> int:
         queue, before = consumer.queue, in_flight_of(session)
         flight = (consumer, deliveries)
         move(entry, queue, messages, before, GONE, cause=CONSUMED, flight=flight)
-        if queue.unacknowledged_max:
+        if queue.unacknowledged_max or queue.single_active_consumer:
             entry.touch(queue)
         if queue.retires:
             entry.leave(queue)

@@ -22,6 +22,7 @@ from ledgermq.core.destinations.deduplication import checked_deduplication, set_
 from ledgermq.core.destinations.resume_marks import changed_mark, checked_mark
 from ledgermq.core.entry import Entry
 from ledgermq.core.order.affinity import set_affinity
+from ledgermq.core.order.single_active import set_single_active_consumer
 from ledgermq.core.quoting import quoted, shown_name
 from ledgermq.core.ranges import check_range
 from ledgermq.core.state.manager import QueueManager
@@ -92,6 +93,7 @@ def alter(entry: Entry, session: Session, operation: Alter) -> Refusal | None:
         return refusal
     for store in _stores_of(found):
         store.unacknowledged_max = found.unacknowledged_max
+        set_single_active_consumer(store, found.single_active_consumer)
         entry.touch(store)
     return None
 
@@ -134,6 +136,8 @@ def _change(entry: Entry, found: Queue, operation: Create | Alter) -> Refusal | 
     set_deduplication(found, *deduplication, entry.state.time)
     if operation.inherits_redelivery is not None:
         found.inherits_redelivery = operation.inherits_redelivery
+    if operation.single_active_consumer is not None:
+        set_single_active_consumer(found, operation.single_active_consumer)
     configure(entry.state, found, settings)
     for name in SETTINGS:
         value = getattr(operation, name, None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ledgermq.core.entry import Entry
 from ledgermq.core.quoting import quoted
 from ledgermq.core.ranges import check_range
-from ledgermq.core.state.records import Deduplication, KnownId, OpenId, Queue, Session
+from ledgermq.core.state.known_ids import Deduplication, KnownId, OpenId
+from ledgermq.core.state.records import Queue, Session
 from ledgermq.protocol.limits import (
     DEDUPLICATION_ID_CHARACTERS_MAX,
     DEDUPLICATION_IDS_MAX,

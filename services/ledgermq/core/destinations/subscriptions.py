@@ -137,6 +137,7 @@ def new_subscription(
         created_position,
         settings=topic.settings,
         unacknowledged_max=topic.unacknowledged_max,
+        single_active_consumer=topic.single_active_consumer,
         topic=topic,
         key=key,
         shared=shared,

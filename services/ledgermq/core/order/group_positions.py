@@ -97,7 +97,7 @@ def leave_queue(entry: Entry, consumer: Consumer) -> None:
     leave_order(consumer)
     drop_bonds(consumer)
     end_reservation(entry, consumer)
-    if queue.affinity is not None:
+    if queue.affinity is not None or queue.single_active_consumer:
         entry.touch(queue)
     entry.leave(queue)
 

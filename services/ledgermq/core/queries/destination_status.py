@@ -11,6 +11,7 @@ from typing import Final
 
 from ledgermq.core.destinations.by_name import find_destination, inherited_by
 from ledgermq.core.queries.paging import place_in
+from ledgermq.core.state.known_ids import Deduplication
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import (
     AVAILABLE,
@@ -21,15 +22,7 @@ from ledgermq.core.state.message_states import (
     UNCOMMITTED,
     UNCOMMITTED_GET,
 )
-from ledgermq.core.state.records import (
-    Deduplication,
-    Message,
-    Publication,
-    Queue,
-    ResumeMark,
-    Subscription,
-    Topic,
-)
+from ledgermq.core.state.records import Message, Publication, Queue, ResumeMark, Subscription, Topic
 from ledgermq.protocol.documents.destinations import (
     BlockedStatus,
     QueueStatus,
@@ -139,6 +132,7 @@ def _settings(found: Queue) -> Document:
     return {
         **asdict(found.own_settings),
         "inherits_redelivery": found.inherits_redelivery,
+        "single_active_consumer": found.single_active_consumer,
         "deduplication_window_ms": remembers.window_ms,
         "deduplication_ids_max": remembers.ids_max,
         "messages_resume": mark.messages,

@@ -14,6 +14,7 @@ from typing import Final
 from ledgermq.core.delivery.delivering import is_paused
 from ledgermq.core.order.fifo import first_received, is_serialized
 from ledgermq.core.order.selecting import is_permitted
+from ledgermq.core.order.single_active import active_consumer, stands_by
 from ledgermq.core.queries.group_status import first_missing
 from ledgermq.core.queries.work_status import is_turn_of
 from ledgermq.core.quoting import quoted
@@ -144,6 +145,8 @@ def _of_consumer(queue: Queue, consumer: Consumer) -> Document:
         cause = "in-doubt"
     elif is_paused(consumer):
         cause = "unacknowledged-max"
+    elif stands_by(consumer):
+        cause, about = "stand-by", {"detail": _active_of(queue)}
     elif not is_turn_of(consumer):
         cause, about = "fifo-mode", {"detail": _serialized_behind(queue)}
     else:
@@ -155,6 +158,14 @@ def _of_consumer(queue: Queue, consumer: Consumer) -> Document:
         in_flight=consumer.in_flight,
         **about,
     )
+
+
+def _active_of(queue: Queue) -> str:
+    """For whom its other consumers stand by, in words."""
+    active = active_consumer(queue)
+    if active is None:
+        return "what is in flight is to be settled first"
+    return f"consumer {active.number} of session {active.session.handle} is active"
 
 
 def _serialized_behind(queue: Queue) -> str:

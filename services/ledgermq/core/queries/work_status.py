@@ -8,6 +8,7 @@ from typing import Final
 
 from ledgermq.core.delivery.delivering import is_paused, may_take
 from ledgermq.core.order.fifo import first_received, is_serialized
+from ledgermq.core.order.single_active import stands_by
 from ledgermq.core.queries.paging import page_of, place_in
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Consumer, Message, Session
@@ -181,6 +182,7 @@ def _pauses(consumer: Consumer) -> list[str]:
         "in-doubt": consumer.doubt != 0,
         "unacknowledged-max": is_paused(consumer),
         "gets-disabled": queue.gets_disabled,
+        "stand-by": stands_by(consumer),
         "fifo-mode": not is_turn_of(consumer),
     }
     return [reason for reason, holds in reasons.items() if holds]

@@ -13,12 +13,12 @@ from ledgermq.core.destinations.by_name import (
 )
 from ledgermq.core.destinations.subscriptions import add_subscription, new_subscription
 from ledgermq.core.order.affinity import set_affinity
+from ledgermq.core.order.single_active import active_consumer
 from ledgermq.core.snapshot.fields import Fields, Record
+from ledgermq.core.state.known_ids import Deduplication, KnownId
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import GONE_BY, PUBLISHED
 from ledgermq.core.state.records import (
-    Deduplication,
-    KnownId,
     Publication,
     Queue,
     ResumeMark,
@@ -76,6 +76,16 @@ def destination_entries(state: QueueManager) -> Record:
             one.destination
             for one in (*state.queues.values(), *topics)
             if not one.inherits_redelivery
+        ],
+        "single_active": [
+            one.destination
+            for one in (*state.queues.values(), *topics)
+            if one.single_active_consumer
+        ],
+        "active_consumers": [
+            {"store": created, "session": one.session.handle, "consumer": one.number}
+            for created, store in sorted(state.stores.items())
+            if (one := active_consumer(store)) is not None
         ],
         "deduplication": [
             {
@@ -188,6 +198,10 @@ def restore_destinations(state: QueueManager, root: Record) -> None:
             configured.append((found, entry))
     for topic in state.topics.values():
         topic.unacknowledged_max = root["topic_unacknowledged_max"].get(topic.name, 0)
+    for name in root["single_active"]:
+        single = find_destination(state, name)
+        assert single is not None, "what has the setting is there"
+        single.single_active_consumer = True
     for entry in root["sources"]:
         taker = find_destination(state, entry["destination"])
         assert taker is not None, "what takes is there"
@@ -242,6 +256,10 @@ def restore_owners(state: QueueManager, root: Record) -> None:
 
 
 def restore_bonds(state: QueueManager, root: Record) -> None:
+    """To which consumers groups are bonded, and queues and subscriptions deliver alone."""
+    for entry in root["active_consumers"]:
+        consumers = state.sessions[entry["session"]].consumers
+        state.stores[entry["store"]].active = consumers[entry["consumer"]]
     for entry in root["queues"]:
         affinity = state.queues[entry["name"]].affinity
         if affinity is not None:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from ledgermq.core.state.group import Group
 from ledgermq.core.state.group_order import GroupOrder, SortKey
+from ledgermq.core.state.known_ids import Deduplication, OpenId
 from ledgermq.core.state.message_states import (
     GONE_BY,
     PUBLISHED,
@@ -256,30 +257,6 @@ class ResumeMark:
         return not (too_many or too_much)
 
 
-class KnownId(NamedTuple):
-    """A deduplication id that was put: when it was numbered, in µs, and its first number."""
-
-    since: int
-    first_sequence: int
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class Deduplication:
-    """What a destination that looks for puts that come twice remembers, the oldest first (§5)."""
-
-    window_ms: int
-    ids_max: int
-    ids: OrderedDict[str, KnownId] = field(default_factory=OrderedDict)
-
-
-class OpenId(NamedTuple):
-    """The deduplication id of a put in a unit of work, and which of its open puts is the first."""
-
-    destination: str
-    deduplication_id: str
-    first_put: int
-
-
 @dataclass(slots=True, eq=False, repr=False)
 class Queue:
     name: str
@@ -330,6 +307,9 @@ class Queue:
     received: OrderedDict[int, None] | None = None
     # The last position taken of each partition of a source (§5).
     sources: dict[SourceKey, int] = field(default_factory=dict)
+    # Whether it delivers to one consumer at a time; to which it delivered last (§18).
+    single_active_consumer: bool = False
+    active: Consumer | None = None
     # None: it does not look for puts that come twice.
     deduplication: Deduplication | None = None
     # None: puts that wait for its quota go on when there is room.

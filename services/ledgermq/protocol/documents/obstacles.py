@@ -30,6 +30,7 @@ _OF_CONSUMERS: Final = {
     "before it has handed that over",
     "unacknowledged-max": "gets nothing: its session holds {in_flight} unsettled messages, as many "
     "as unacknowledged_max allows",
+    "stand-by": "stands by: the queue delivers to one consumer at a time, and {detail}",
     "fifo-mode": "waits its time: the queue is serialized, and {detail}",
     "nothing-available": "asks for messages, and none is available",
     "nothing-selected": "asks for messages, and none that is available matches {detail}",

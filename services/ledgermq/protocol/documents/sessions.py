@@ -83,7 +83,7 @@ class ConsumerState:
         in_flight: Its deliveries that are not settled.
         paused: Why it gets nothing, whatever there is: `no-credit`, `suspected`,
             `unit-of-work-ended`, `in-doubt`, `unacknowledged-max` (SES-07), `gets-disabled`,
-            `fifo-mode`; empty: it gets what comes.
+            `stand-by`, `fifo-mode`; empty: it gets what comes.
     """
 
     consumer: int

@@ -36,6 +36,7 @@ class Settings:
     group_affinity: bool = False
     fifo_mode: str = CONCURRENT
     keeps_group_order: bool = False
+    single_active_consumer: bool = False
     error_destination: str = ""
 
 
@@ -103,6 +104,8 @@ class Store:
         # Groups that are reserved for a consumer, buckets of keys that are bonded to one.
         self.reserved: dict[bytes, Consumer] = {}
         self.bonds: dict[int, Consumer] = {}
+        # Who was given a message last, where only one is to be.
+        self._active: Consumer | None = None
         self._delayed: dict[bytes, dict[int, Message]] = {}
         self._received: dict[int, Message] = {}
         self._held_by_session: dict[int, int] = {}
@@ -183,6 +186,8 @@ class Store:
             bucket = _bucket(messages[0])
             if bucket is not None:
                 self.bonds.setdefault(bucket, consumer)
+        if self.settings.single_active_consumer:
+            self._active = consumer
         credits_taken = count if due.is_run else 1
         consumer.credit -= credits_taken
         receives, held = self.settings.fifo_mode != CONCURRENT, consumer.held
@@ -286,6 +291,8 @@ class Store:
         before, self.settings = self.settings.fifo_mode, settings
         if not self.settings.group_affinity:
             self.bonds = {}
+        if not self.settings.single_active_consumer:
+            self._active = None
         if self.settings.fifo_mode == CONCURRENT:
             for message in self._received.values():
                 message.received = 0
@@ -297,6 +304,15 @@ class Store:
 
     # Who gets what next.
 
+    @property
+    def active(self) -> Consumer | None:
+        """Who alone is given messages: who was given one last, while it is open (§18)."""
+        return self._active if self._active is not None and self._active.is_open else None
+
+    def activate(self, session: int, number: int) -> None:
+        """An open consumer is known to be active."""
+        self._active = self.consumers[session, number]
+
     def next(self, most: int) -> Due | None:
         """Who is to be given something next, and what; None: nobody anything.
 
@@ -305,7 +321,8 @@ class Store:
         """
         if self.settings.gets_disabled:
             return None
-        waiting = [one for one in self.consumers.values() if self.is_waiting(one)]
+        each = self.consumers.values()
+        waiting = [one for one in each if self.is_waiting(one) and not self.stands_by(one)]
         if len(waiting) == 1 and self.settings.fifo_mode != SERIALIZED:
             run = self._run(waiting[0], most)
             if run:
@@ -333,6 +350,13 @@ class Store:
         most = self.settings.unacknowledged_max
         room = not most or self._held_by_session.get(consumer.session, 0) < most
         return consumer.is_waiting and room
+
+    def stands_by(self, consumer: Consumer) -> bool:
+        """Whether another consumer is active, or others hold what is to be settled first (§18)."""
+        if not self.settings.single_active_consumer:
+            return False
+        active = self.active
+        return self._in_flight > 0 if active is None else active is not consumer
 
     def _heads(self, waiting: list[Consumer]) -> list[tuple[Consumer, Message]]:
         """What each consumer would be given next."""
@@ -416,6 +440,8 @@ class Store:
             return "the consumer has no credit"
         if not self.is_waiting(consumer):
             return "the consumer is suspected, at its limit or has a message in doubt"
+        if self.stands_by(consumer):
+            return "another consumer is active, or others hold messages"
         if self.is_held_back(message) and not self.may_take(consumer, message):
             return "a delayed message of its group comes first"
         if self.settings.fifo_mode == SERIALIZED and self._in_flight:

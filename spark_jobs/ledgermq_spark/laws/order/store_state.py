@@ -79,6 +79,7 @@ def _told(known: StorePass) -> Iterator[tuple[str, Any]]:
         {
             "reserved": [(one.hex(), *_name(by)) for one, by in store.reserved.items()],
             "bonds": [(bucket, *_name(by)) for bucket, by in store.bonds.items()],
+            "active": [] if store.active is None else _name(store.active),
             "waits": store.waits,
             "receipts": store.receipts,
             "parked": [(key.hex(), number) for key, number in known.parked.behind.items()],
@@ -95,6 +96,8 @@ def _learn_rest(known: StorePass, values: dict[str, Any]) -> None:
         store.reserved[bytes.fromhex(group_id)] = store.consumers[session, number]
     for bucket, session, number in values["bonds"]:
         store.bonds[bucket] = store.consumers[session, number]
+    if values.get("active"):
+        store.activate(*values["active"])
     store.waits, store.receipts = values["waits"], values["receipts"]
     for key, number in values["parked"]:
         known.parked.behind[bytes.fromhex(key)] = number

@@ -1,0 +1,38 @@
+"""The single active consumer of a queue: who that is, and who stands by (PROTOCOL.md §18)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ledgermq.core.state.records import Consumer, Queue
+
+
+def active_consumer(queue: Queue) -> Consumer | None:
+    """To whom alone a queue delivers: who was given a message of it last, while that is open."""
+    active = queue.active
+    return active if active is not None and active.key in queue.consumers else None
+
+
+def ready_consumers(queue: Queue) -> Collection[Consumer]:
+    """Those that wait and do not stand by."""
+    if not queue.single_active_consumer:
+        return queue.ready.values()
+    active = active_consumer(queue)
+    if active is None:
+        return () if queue.in_flight else queue.ready.values()
+    return (active,) if active.key in queue.ready else ()
+
+
+def stands_by(consumer: Consumer) -> bool:
+    """Whether a consumer gets nothing because of others, whatever there is."""
+    queue = consumer.queue
+    if not queue.single_active_consumer:
+        return False
+    active = active_consumer(queue)
+    return queue.in_flight > 0 if active is None else active is not consumer
+
+
+def set_single_active_consumer(queue: Queue, on: bool) -> None:
+    queue.single_active_consumer = on
+    if not on:
+        queue.active = None
