@@ -64,6 +64,11 @@ def good_history():
             "commit",
             gets=[("groups", "groups-1:1", 0), ("groups", "groups-1:2", 1)],
         ),
+        *unit(11, "single-1", 1, "send", puts=[("single", "single-1:1"), ("single", "single-1:2")]),
+        got(12, "single-1", "single", "single-1:1", 0),
+        *unit(13, "single-1", 2, "acknowledge", gets=[("single", "single-1:1", 0)]),
+        got(14, "single-2", "single", "single-1:2", 1),
+        *unit(15, "single-2", 1, "acknowledge", gets=[("single", "single-1:2", 1)]),
         got(20, "draining-1", "work", "moving-1:3", 1),
         got(21, "draining-1", "left", "moving-1:2", 0),
         got(22, "draining-1", "left", "moving-1:5", 1),
@@ -183,6 +188,10 @@ PLANTED = {
             got(30, "draining-1", "right", "moving-3:1", 0),
         ),
         "I7",
+    ),
+    "who stands by gets a message": (
+        with_changed(lambda one: one.update(at=12.5), step="got", body="single-1:2"),
+        "I6",
     ),
     "a delivery count falls": (
         with_lines(

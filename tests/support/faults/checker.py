@@ -8,6 +8,7 @@ may have acted or not, but as a whole.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -38,6 +39,7 @@ class Unit:
     what: str
     puts: list[Place]
     gets: list[Place]
+    invoked_at: float
     end: str = "unknown"
     ended_at: float = 0.0
 
@@ -102,6 +104,7 @@ def facts_of(lines: Iterable[Line]) -> Facts:
                 what=line["what"],
                 puts=[(queue, body) for queue, body in line["puts"]],
                 gets=[(queue, body) for queue, body, _ in line["gets"]],
+                invoked_at=line["at"],
             )
             facts.units.append(unit)
             open_units[client, line["unit"]] = unit
@@ -262,6 +265,24 @@ def groups_come_whole(facts: Facts) -> Iterator[Violation]:
             yield Violation(law="I6", text=f"no whole group was taken: {bodies}", bodies=bodies)
 
 
+def one_at_a_time(facts: Facts) -> Iterator[Violation]:
+    """I6: of a queue that delivers to one consumer at a time nobody gets anything while another
+    consumer has a message that it settles (PROTOCOL.md §18).
+    """
+    handed = [line for line in facts.lines if line["step"] == "got" and line["queue"] == "single"]
+    times = [line["at"] for line in handed]
+    for unit in facts.units:
+        for place in unit.gets if unit.acted else ():
+            lines = facts.got[place] if place[0] == "single" else ()
+            mine = [line["at"] for line in lines if line["client"] == unit.client]
+            since = max((at for at in mine if at <= unit.invoked_at), default=unit.invoked_at)
+            until = bisect_left(times, unit.invoked_at)
+            for line in handed[bisect_left(times, since) : until]:
+                if line["client"] != unit.client:
+                    text = f"{line['client']} got {line['body']} while {unit.client} had {place[1]}"
+                    yield Violation(law="I6", text=text, bodies=(place[1], line["body"]))
+
+
 def no_error_shows(facts: Facts) -> Iterator[Violation]:
     """Fail-over: clients that were left alone see a delay and no error but an unknown outcome."""
     hurt = {one for line in facts.lines if line["step"] == "fault" for one in line["hurts"]}
@@ -284,6 +305,7 @@ LAWS: tuple[Callable[[Facts], Iterator[Violation]], ...] = (
     taken_and_put_go_together,
     what_comes_back_is_counted,
     groups_come_whole,
+    one_at_a_time,
     no_error_shows,
 )
 

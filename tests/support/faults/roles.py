@@ -187,6 +187,25 @@ class Rejecting(Client):
             self.call("acknowledge", [], [get], message.acknowledge)
 
 
+class StandingBy(Client):
+    """Takes what a queue delivers to one consumer at a time, or waits to be that one."""
+
+    def work(self, connection: Any) -> None:
+        """Sends, takes as long as it is active, and acknowledges."""
+        with suppress(ledgermq.DestinationExistsError):
+            connection.admin.create_queue("single", single_active_consumer=True)
+        with connection.session() as sending, connection.session(ack="CLIENT") as taking:
+            producer, consumer = sending.producer("queue:single"), taking.consumer("queue:single")
+            while not self.stopping:
+                [body] = self.bodies(1)
+                self.call("send", [["single", body]], [], producer.send, body=body)
+                gets = self.got("single", consumer.receive_many(3, RECEIVE_SECONDS))
+                if gets:
+                    self.pause()
+                    self.call("acknowledge", [], gets, taking.acknowledge)
+                self.pause()
+
+
 class Moving(Client):
     """Units of work over three queues: puts to one, takes from it, puts what it took to both."""
 
@@ -295,11 +314,14 @@ class Draining(Client):
         return not any(left.get(queue, 0) for queue in QUEUES)
 
 
-QUEUES = ("auto", "client", "individual", "dead", "work", "left", "right", "groups", "aio")
+QUEUES = (
+    *("auto", "client", "individual", "dead", "single", "work", "left", "right", "groups", "aio"),
+)
 ROLES: dict[str, type[Client]] = {
     "auto": Auto,
     "client": Acknowledging,
     "individual": Rejecting,
+    "single": StandingBy,
     "moving": Moving,
     "groups": Grouping,
     "aio": Coroutines,

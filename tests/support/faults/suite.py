@@ -27,7 +27,8 @@ from support.faults.stage import Stage
 from support.frame import arguments_with_seed, say
 from support.invariants import whole_state
 
-ROLES = ("auto", "client", "individual", "moving", "groups", "aio")
+# One of two takes from the queue that delivers to one consumer at a time.
+ROLES = ("auto", "client", "individual", "single", "single", "moving", "groups", "aio")
 CALM_SECONDS = (2.0, 6.0)
 STOP_SECONDS = 150.0
 DRAIN_SECONDS = 240.0
