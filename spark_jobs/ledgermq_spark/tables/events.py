@@ -50,11 +50,13 @@ CASE
 END
 """
 LOST = "the session was lost: nothing was heard of its client in time"
-# Why a delivery came back, by the entry that brought it back; of another session's: time passed.
+OUT_OF_TIME = "a time limit of its unit of work was over"
+# Why a delivery came back: what the queue manager says of its session, else the entry that brought
+# it back. Whose time is over ends with whatever entry comes next, be it an Open or a Rollback.
 RETURNED_BY = f"""
-CASE WHEN has_timed_out THEN 'a time limit of its unit of work was over'
-    WHEN entry_session <> session AND entry IN (
-        'Rollback', 'Recover', 'Close', 'CloseConsumer', 'GiveBack', 'Reject') THEN '{LOST}'
+CASE WHEN has_timed_out THEN '{OUT_OF_TIME}'
+    WHEN ended_as IN ('LOST', 'UNCONFIRMED') THEN '{LOST}'
+    WHEN ended_as = 'TAKEN_OVER' THEN 'another connection took over the client id'
     ELSE CASE entry
         WHEN 'Rollback' THEN 'the session rolled back'
         WHEN 'Recover' THEN 'the session recovered'
@@ -62,7 +64,6 @@ CASE WHEN has_timed_out THEN 'a time limit of its unit of work was over'
         WHEN 'CloseConsumer' THEN 'the consumer was closed before the application saw it'
         WHEN 'Reject' THEN '{PUT_BACK}'
         WHEN 'GiveBack' THEN 'the consumer gave it back unseen'
-        WHEN 'Open' THEN 'another connection took over the client id'
         WHEN 'EndSession' THEN 'the session was ended by administration'
         WHEN 'RollbackTransaction' THEN 'the unit of work was rolled back by administration'
         WHEN 'Correct' THEN 'released by administration'
@@ -199,8 +200,11 @@ named AS (
         LEFT JOIN units USING (queue_manager, position, step)
         LEFT JOIN ended USING (queue_manager, session, position)
         LEFT JOIN (
-            SELECT queue_manager, session, position, TRUE AS has_timed_out FROM {{outcomes}}
-            WHERE kind = 'Returned' AND session_sequence = 0
+            SELECT queue_manager, session, position, bool_or(kind = 'Returned') AS has_timed_out,
+                min(reason) AS ended_as
+            FROM {{outcomes}}
+            WHERE kind = 'Returned' AND session_sequence = 0 OR kind = 'SessionEnded'
+            GROUP BY ALL
         ) USING (queue_manager, session, position)
 )
 SELECT queue_manager, position, step, time_us, event, {REASON} AS reason, kind, destination,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ledgermq_spark.tables.events import PUT_BACK, SENT_AWAY
+from ledgermq_spark.tables.events import LOST, OUT_OF_TIME, PUT_BACK, SENT_AWAY
 
 if TYPE_CHECKING:
     from ledgermq_spark.laws.facts import Facts
@@ -220,7 +220,8 @@ def _reason(row: Any, before: Any) -> str:
             told += f", {row['uncounted']} not against it" if row["uncounted"] else ""
     if row["why"] and reason.startswith((PUT_BACK, SENT_AWAY)):
         told += f": {row['why']}"
-    if row["actor"] and row["event"] not in FOLLOWING:
+    by_time = row["event"] in FOLLOWING or reason in (LOST, OUT_OF_TIME)
+    if row["actor"] and not by_time:
         told += f"; {row['actor']}: {row['why']}"
     return told
 

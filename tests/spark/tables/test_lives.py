@@ -61,6 +61,24 @@ def put_twice():
     return script
 
 
+def lost_as_others_come():
+    """Return a log in which time is over for sessions as others open one, or end one by hand."""
+    script = Script()
+    for end in ("Open", "EndSession"):
+        session = script.session(suspect_timeout_ms=1_000)
+        session.put(f"lost_at_{end}", "a")
+        session.consumer(f"lost_at_{end}", credit=1)
+        ended, operator = script.session(), script.session()
+        script.add(op.Suspect(worker="w", sessions=[session.handle]))
+        script.wait(1.1)
+        if end == "Open":
+            script.session()
+        else:
+            by_hand = {"actor": "op", "reason": "it hangs"}
+            operator.send(op.EndSession, target_session=ended.handle, **by_hand)
+    return script
+
+
 def rejected():
     """Return a log in which messages are put back, sent away and dropped by their application."""
     script = Script()
@@ -154,6 +172,10 @@ def lives():
     ask("rejected", script, **asked_of)
     script = losses.two_losses()
     ask("losses", script, lost=put_of(script, "queue:q"))
+    script = lost_as_others_come()
+    ends = ("Open", "EndSession")
+    asked_of = {f"lost_at_{end}": put_of(script, f"queue:lost_at_{end}") for end in ends}
+    ask("others", script, **asked_of)
     again = Relocated()
     ask("again", again.script, again=again.message["message_id"])
     facts = logs.facts(duck_engine())
@@ -297,6 +319,15 @@ def test_the_life_of_a_message_says_whether_a_loss_counts_against_it(lives):
         ("returned", f"{lost}, delivery 1 of session 0; backout count 1, 1 not against it"),
         ("returned", f"{lost}, delivery 1 of session 6; backout count 2, 1 not against it"),
     ]
+
+
+@pytest.mark.parametrize("end", ["Open", "EndSession"])
+def test_a_loss_is_told_as_one_whatever_entry_comes_next(lives, end):
+    """Somebody else's entry is only where the log's time went on."""
+    returned = dict(steps_of(lives[f"lost_at_{end}"]))["returned"]
+    lost = "the session was lost: nothing was heard of its client in time"
+    assert returned.startswith(f"queue lost_at_{end}: {lost}, delivery 1 of session")
+    assert returned.endswith("; backout count 1, 1 not against it")
 
 
 def test_the_life_of_a_message_tells_where_it_was_written_again(lives):
