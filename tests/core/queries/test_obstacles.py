@@ -160,6 +160,33 @@ def test_a_serialized_queue_names_the_unit_of_work_that_it_waits_for():
     assert "the unit of work of session 0 is to end first" in found.obstacles[2].text
 
 
+def test_what_a_closed_consumer_holds_is_in_flight():
+    """Its session can still settle it, and nobody else gets it until then."""
+    found = obstacles(
+        "open",
+        "put q A -> enqueued 0..0",
+        "consumer 1 q",
+        "get 1 -> accepted; delivered A@0",
+        "close-consumer 1",
+    )
+    assert causes(found) == [("in-flight", 1, 0, 1)]
+
+
+def test_a_serialized_queue_names_the_closed_consumer_that_it_waits_for():
+    """What that one holds has not come back."""
+    found = obstacles(
+        "open",
+        "create q fifo_mode=SERIALIZED",
+        "put q A B -> enqueued 0..1",
+        "consumer 1 q",
+        "get 1 -> accepted; delivered A@0",
+        "close-consumer 1",
+        "consumer 2 q",
+        "get 1 consumer=2",
+    )
+    assert found.obstacles[-1].text.endswith("a delivery of session 0 is to end first")
+
+
 def test_who_is_inside_of_a_group_is_named_where_it_waits_and_where_others_wait_for_it():
     """The next item is not there; what is there of the group is for nobody else (GRP-17)."""
     found = obstacles(

@@ -114,13 +114,10 @@ def _of_waiting(queue: Queue) -> Iterator[Document]:
 
 
 def _of_held(state: QueueManager, queue: Queue) -> Iterator[Document]:
-    if queue.in_flight:
-        for consumer in queue.consumers.values():
-            if consumer.in_flight:
-                since = consumer.session.unit_of_work_began_at
-                about = {"consumer": consumer.number}
-                session = consumer.session
-                yield _held_by("in-flight", consumer.in_flight, session, since, **about)
+    for consumer in _holders(queue):
+        session, about = consumer.session, {"consumer": consumer.number}
+        since = session.unit_of_work_began_at
+        yield _held_by("in-flight", consumer.in_flight, session, since, **about)
     if queue.counts[UNCOMMITTED]:
         for session in state.sessions.values():
             count = len(session.open_puts.get(queue.destination, ()))
@@ -129,6 +126,14 @@ def _of_held(state: QueueManager, queue: Queue) -> Iterator[Document]:
                 yield _held_by("uncommitted-put", count, session, since)
     for put in state.blocked_at.get(queue.destination, {}).values():
         yield _held_by("blocked-put", len(put.messages), put.session, put.since)
+
+
+def _holders(queue: Queue) -> list[Consumer]:
+    """Whose deliveries are in flight; a consumer that was closed is no longer one of the queue."""
+    if not queue.in_flight:
+        return []
+    held = (one.consumer for one in queue.messages.values())
+    return list({one.key: one for one in held if one is not None}.values())
 
 
 def _of_consumer(queue: Queue, consumer: Consumer) -> Document:
@@ -170,13 +175,13 @@ def _active_of(queue: Queue) -> str:
 
 def _serialized_behind(queue: Queue) -> str:
     """Whose delivery a serialized queue waits for, in words."""
-    holders = {one.session.handle: one.session for one in queue.consumers.values() if one.in_flight}
+    holders = _holders(queue)
     if not holders:
         back = first_received(queue)
         assert is_serialized(queue), "else every consumer may go on"
         assert back is not None, "nothing is in flight"
         return f"message {back.sequence}, which came back, is to be delivered before any other"
-    session = next(iter(holders.values()))
+    session = holders[0].session
     what = "the unit of work" if session.transacted else "a delivery"
     return f"{what} of session {session.handle} is to end first"
 
