@@ -79,10 +79,17 @@ class Message(ThreadedMessage):
         await self._got().acknowledge(self.deliveries, timeout, True)
 
     async def reject(  # type: ignore[override]
-        self, reason: str = "", *, requeue: bool = False, timeout: float | None = None
+        self,
+        reason: str = "",
+        *,
+        requeue: bool = False,
+        delay: float | None = None,
+        timeout: float | None = None,
     ) -> None:
         """See `ledgermq.Message.reject`; it is waited for."""
-        await self._got().reject(self.deliveries, reason, requeue=requeue, timeout=timeout)
+        await self._got().reject(
+            self.deliveries, reason, requeue=requeue, delay=delay, timeout=timeout
+        )
 
 
 @typed

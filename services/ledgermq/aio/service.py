@@ -22,7 +22,7 @@ from ledgermq.aio.receiving import Consumer, Message
 from ledgermq.aio.session import Session
 from ledgermq.aio.waiting import opened_aside
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import SECONDS_MAX, check_number, wrong_type
+from ledgermq.client.arguments import SECONDS_MAX, check_number, check_rejection, wrong_type
 from ledgermq.client.connection import Connection as ThreadedConnection
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.acknowledge_mode import AckMode
@@ -51,11 +51,21 @@ RECEIVE_SECONDS: Final = 0.5
 
 
 class MessageRejectedError(Exception):
-    """Raised by a function of a service: its message is to be rejected, not delivered again.
+    """Raised by a function of a service: its message is to be rejected, or put back alone.
 
-    The text of the exception is the reason. See `ledgermq.Message.reject` for what becomes of the
-    message; what the function sent in its unit of work is rolled back.
+    The text of the exception is the reason. See `ledgermq.Message.reject` for the arguments, and
+    for what becomes of the message; what the function sent in its unit of work is rolled back.
+
+    Raises:
+        IllegalStateError: the delay is negative, too long, or given without `requeue`.
     """
+
+    def __init__(
+        self, reason: str = "", *, requeue: bool = False, delay: float | None = None
+    ) -> None:
+        super().__init__(reason)
+        check_rejection(requeue, delay)
+        self.requeue, self.delay = requeue, delay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -411,7 +421,11 @@ class Service:
             LOGGER.warning("%s rejected message %s: %s", route.name, message.message_id, reason)
             # The function may have done so itself.
             with contextlib.suppress(AlreadySettledError):
-                await message.reject(reason[:DESCRIPTION_CHARACTERS_MAX])
+                await message.reject(
+                    reason[:DESCRIPTION_CHARACTERS_MAX],
+                    requeue=rejection.requeue,
+                    delay=rejection.delay,
+                )
             if route.transacted:
                 await session.rollback()
             return

@@ -31,6 +31,15 @@ def check_seconds(name: str, seconds: float | None) -> None:
         )
 
 
+def check_rejection(requeue: bool, delay: float | None) -> None:
+    """Refuses a delay in seconds that is none, or is for a message that is not put back."""
+    check_seconds("delay", delay)
+    if delay is not None and not requeue:
+        raise IllegalStateError(
+            "a delay is for a message that is put back: give requeue=True, or no delay"
+        )
+
+
 def check_number(name: str, value: object, what: str = "") -> None:
     """Refuses with ArgumentTypeError what is no int or float; True and False are none."""
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -205,6 +205,7 @@ class Reject(SessionOperation):
     deliveries: list[DeliveryRange]
     requeue: bool
     reason: str
+    redelivery_delay_ms: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

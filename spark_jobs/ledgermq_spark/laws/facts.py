@@ -217,7 +217,7 @@ FROM (
 # Deliveries that operations name, with the kind of each. What was refused may name ranges of any
 # length: these are not taken apart.
 NAMED = """
-SELECT queue_manager, session, replied_at AS position, kind, flag, delivery
+SELECT queue_manager, session, replied_at AS position, kind, flag, redelivery_delay_ms, delivery
 FROM (
     SELECT * FROM {applied} WHERE reply <> 'Refused' AND kind IN (
         'Acknowledge', 'Commit', 'Rollback', 'Recover', 'Close', 'CloseConsumer', 'GiveBack',
@@ -227,10 +227,12 @@ FROM (
     LATERAL VIEW explode(sequence(first, range_last[at])) AS delivery
 """
 
-# Deliveries that an application rejected for good: they go at once, whatever their limit.
-REJECTED = """
-SELECT queue_manager, session, position, delivery, TRUE AS is_rejected
-FROM {named} WHERE kind = 'Reject' AND NOT flag
+# Deliveries that an application rejected for good, which go at once, whatever their limit, or put
+# back, with the delay that it asked for.
+REJECTIONS = """
+SELECT queue_manager, session, position, delivery, NOT flag AS is_rejected,
+    IF(redelivery_delay_ms >= 0, redelivery_delay_ms, NULL) AS asked_ms
+FROM {named} WHERE kind = 'Reject'
 """
 
 # Messages that a Correct put right, where it was not refused.
@@ -245,7 +247,7 @@ OWN: dict[str, Made] = {
     "applied": APPLIED,
     "flights": FLIGHTS,
     "named": NAMED,
-    "rejected": REJECTED,
+    "rejections": REJECTIONS,
     "corrected": CORRECTED,
     "disorder": judging.JUDGED,
     "stores_left": judging.LEFT,

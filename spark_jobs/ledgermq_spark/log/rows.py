@@ -183,8 +183,8 @@ def operation_row(
     only queues are meant. `settings` are those given, as JSON; of an operation by hand all that
     it asks for, of a Relocate which messages it is about. `headers` is null where no message of
     a Put has one. `grouped` says that the operation has to do with groups, get options or group
-    affinity. `redelivery_delay_ms` is that of an Open or OpenConsumer. The last columns are the
-    source and the deduplication id of a Put.
+    affinity. `redelivery_delay_ms` is that of an Open, OpenConsumer or Reject. The last columns are
+    the source and the deduplication id of a Put.
     """
     kind = type(operation)
     told = {
@@ -312,8 +312,8 @@ def _unseen(one: op.CloseConsumer | op.GiveBack) -> Said:
 
 
 def _rejected(one: op.Reject) -> Said:
-    told = {"consumer": one.consumer, "flag": one.requeue, "why": one.reason}
-    return _ranges(one.deliveries) | told
+    told = {"flag": one.requeue, "why": one.reason}
+    return _ranges(one.deliveries) | _same(one, "consumer", "redelivery_delay_ms") | told
 
 
 def _handled(one: HandlingOperation | BackUpJournal) -> Said:

@@ -194,6 +194,26 @@ async def reject_in_a_unit_of_work(message, session):
     reject_in_a_thread(message)
 
 
+def test_a_function_may_have_its_message_later(service, own_connection, queue, dead, caplog):
+    """As late as the function says, be it at once, whatever delay the service has (INF-10)."""
+    put(own_connection, queue, "later", "now")
+    handled = []
+    enough = asyncio.Event()
+
+    @service.consumer(queue, redelivery_delay_ms=3_600_000)
+    async def postpone(message):
+        handled.append((message.body, message.delivery_count))
+        if handled == [("later", 1)]:
+            raise aio.MessageRejectedError("too many requests", requeue=True, delay=0)
+        if len(handled) == 3:
+            enough.set()
+
+    asyncio.run(asyncio.wait_for(served(service, enough), LIMIT_SECONDS))
+    assert handled == [("later", 1), ("later", 2), ("now", 1)]
+    assert list(own_connection.browser(dead)) == []
+    assert "too many requests" in caplog.text
+
+
 @pytest.mark.parametrize("function", [reject_in_a_thread, reject, reject_in_a_unit_of_work])
 def test_a_message_that_a_function_rejects_is_not_delivered_again(
     service, own_connection, queue, named, dead, caplog, function

@@ -3,7 +3,7 @@
 import pytest
 
 import ledgermq
-from ledgermq import AckMode
+from ledgermq import AckMode, aio
 from ledgermq.errors import AlreadySettledError, DeliveryUnknownError, IllegalStateError
 
 SETTLED_BY_HAND = ("CLIENT", "INDIVIDUAL", "TRANSACTED")
@@ -75,6 +75,40 @@ def test_a_message_that_is_put_back_comes_again_alone(connection, queue, dead, m
         assert left(connection, dead) == []
         (session.commit if mode == "TRANSACTED" else session.acknowledge)()
     assert left(connection, queue) == [("c", 1)]
+
+
+def test_a_message_is_put_back_for_a_while(connection, queue, dead, named):
+    """As long as it is told, be it not at all, whatever the session says (INF-10)."""
+    with connection.session(ack="CLIENT", redelivery_delay_ms=60_000) as session:
+        consumer = session.consumer(queue)
+        consumer.receive(20).reject("busy", requeue=True, delay=0)
+        assert [one.body for one in consumer.receive_many(3, 20)] == ["b", "c", "a"]
+        session.acknowledge()
+    with connection.session(ack="CLIENT") as session:
+        session.producer(queue).send("d")
+        session.consumer(queue).receive(20).reject(requeue=True, delay=3_600)
+    assert connection.admin.queue_status(named).delayed == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"delay": 5}, "a delay is for a message that is put back"),
+        ({"requeue": True, "delay": -1}, "delay is -1, must be 0 to"),
+        ({"requeue": True, "delay": float("nan")}, "delay is nan"),
+        ({"requeue": True, "delay": 4e9}, "must be 0 to"),
+    ],
+)
+def test_a_delay_that_is_none_is_refused(connection, queue, dead, told, said):
+    """And the message stays with its session; so does one that a service would reject so."""
+    with connection.session(ack="CLIENT") as session:
+        message = session.consumer(queue).receive(20)
+        with pytest.raises(IllegalStateError, match=said):
+            message.reject(**told)
+        with pytest.raises(IllegalStateError, match=said):
+            aio.MessageRejectedError("busy", **told)
+        message.acknowledge()
+    assert left(connection, queue) == [("b", 1), ("c", 1)]
 
 
 def test_without_an_error_destination_it_is_dropped(connection, queue, named):

@@ -13,6 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ledgermq.protocol import operations as op
+from ledgermq.protocol.limits import TIMING_MS_MAX
 from ledgermq.protocol.operations import Operation
 from ledgermq.wire.framing.codec import decode_operation, encode_operation
 from support.generators.administering import DELAYS_MS, Administering
@@ -296,9 +297,15 @@ class Writer(Administering, HandlingWriter):
         named = self.some_of(self.flights(session, number))
         if self.one((False,) * 9 + (True,)):
             number, named = number + self.one((0, 1)), [{"first": 1, "last": 9}]
-        fields = {"consumer": number, "deliveries": named, "requeue": self.one((False, True))}
-        reason = self.one(("", "", "", "why", "why", "x" * 1_025))
-        self.write(op.Reject(**self.common(session), **fields, reason=reason))
+        requeue = self.one((False, True))
+        delays_ms = (-1, -1, 0, 1_000, 60_000, TIMING_MS_MAX) if requeue else (-1,) * 9
+        fields = {
+            "deliveries": named,
+            "requeue": requeue,
+            "reason": self.one(("", "", "", "why", "why", "x" * 1_025)),
+            "redelivery_delay_ms": self.one((*delays_ms, -2, 5)),
+        }
+        self.write(op.Reject(**self.common(session), consumer=number, **fields))
 
     def close(self, session: dict[str, Any]) -> None:
         """End of a session."""

@@ -279,7 +279,9 @@ class ModelBase(ModelJournal):
         if topic["unacknowledged_max"] or topic["single_active_consumer"]:
             self.touch(message["queue"])
 
-    def back(self, message: Row, *, backout: bool, rejected: bool = False) -> None:
+    def back(
+        self, message: Row, *, backout: bool, rejected: bool = False, delay_ms: int = -1
+    ) -> None:
         """A delivery returns to its place, or goes as its application will not have it."""
         holder = next(one for one in self.consumers if self.holds(one, message))
         self.leave_flight(message, "available")
@@ -289,7 +291,7 @@ class ModelBase(ModelJournal):
         if rejected and message["place"] == "available":
             self.send_away(message, "rejected")
         elif backout and message["place"] == "available":
-            self.come_back(message, holder)
+            self.come_back(message, holder, delay_ms)
 
     def holds(self, consumer: Row, message: Row) -> bool:
         """Whether a message in flight is a consumer's."""

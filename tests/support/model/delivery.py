@@ -9,6 +9,7 @@ from support.model.handling import ModelHandling
 
 Row = dict[str, Any]
 Place = tuple[bytes, int, int]
+AGES_MS = 100 * 366 * 86_400_000
 BATCH_MESSAGES = 1_000
 BATCH_BYTES = 1024 * 1024
 # The options of a consumer that was never given any.
@@ -76,8 +77,11 @@ class ModelDelivery(ModelHandling):
             return "delivery-unknown"
         if len(entry.reason) > 1_024:
             return "reason-invalid"
+        delay_ms = entry.redelivery_delay_ms
+        if not -1 <= delay_ms <= AGES_MS or (delay_ms >= 0 and not entry.requeue):
+            return "setting-invalid"
         for message in named:
-            self.back(message, backout=True, rejected=not entry.requeue)
+            self.back(message, backout=True, rejected=not entry.requeue, delay_ms=delay_ms)
         if named and mine[0]["open"]:
             self._go_behind_the_rest(session, mine[0])
         return None

@@ -37,9 +37,9 @@ class ModelRedelivery(ModelMoves):
         """Its backouts that count."""
         return int(message["backout_count"] - max(message["uncounted_backout_count"], 0))
 
-    def come_back(self, message: Row, holder: Row) -> None:
-        """It is delayed, or its delay of nothing is over at once."""
-        delay_ms = self.delay_ms(message, holder)
+    def come_back(self, message: Row, holder: Row, asked_ms: int) -> None:
+        """It is delayed, or its delay of nothing is over at once; -1: none was asked for."""
+        delay_ms = self.delay_ms(message, holder) if asked_ms < 0 else asked_ms
         if delay_ms == 0:
             self.offer_again(message)
             return

@@ -73,7 +73,11 @@ def _later(original: Any) -> Any:
 
 
 def _offered(original: Any) -> Any:
-    return redelivery.back_out
+    return lambda entry, message, flight: redelivery.back_out(entry, message, flight, -1)
+
+
+def _as_settings_say(original: Any) -> Any:
+    return lambda entry, message, flight, delay_ms: original(entry, message, flight, -1)
 
 
 def _all_count(original: Any) -> Any:
@@ -177,6 +181,7 @@ REJECTING = Family(
         Fault("what is rejected is delivered again", settling, "send_away_rejected", _offered, 1),
         Fault("what is rejected stays with its consumer", consumers, "give_back", does_nothing, 1),
         Fault("a rejection is no backout", consumers, "give_back", _forgetful_backout),
+        Fault("a delay that is asked for is none", settling, "back_out", _as_settings_say),
     ),
     drawn(informed_histories(weights=MUCH_REJECTED)),
 )

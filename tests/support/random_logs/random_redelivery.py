@@ -141,12 +141,15 @@ class RandomRedelivery:
         if random.random() < 0.1:
             number, named = random.choice(((number + 1, named), (number, ranges(99))))
         reason = random.choice(("", "", "it cannot be read", "x" * 1_025))
+        requeue = random.random() < 0.4
+        delays_ms = (-1, -1, 0, 300, 2_000) if requeue else (-1,)
         session.send(
             op.Reject,
             consumer=number,
             deliveries=named,
-            requeue=random.random() < 0.4,
+            requeue=requeue,
             reason=reason,
+            redelivery_delay_ms=random.choice((*delays_ms * 3, 100)),
         )
 
     def lose(self, session: ScriptSession, held: list[int], transacted: bool) -> None:

@@ -207,7 +207,9 @@ def _give_back(player: Player, line: Line) -> Operation:
 
 
 def _reject(player: Player, line: Line) -> Operation:
-    """`reject CONSUMER DELIVERY... [requeue] [reason=TEXT]`; `x*1024` is a text that long."""
+    """`reject CONSUMER DELIVERY... [requeue] [delay=5s] [reason=TEXT]`; `x*1024` is a text that
+    long.
+    """
     words = [word for word in line.words[1:] if word != "requeue"]
     letter, _, count = line.options.get("reason", "").partition("*")
     return operations.Reject(
@@ -216,6 +218,7 @@ def _reject(player: Player, line: Line) -> Operation:
         deliveries=_ranges(words),
         requeue="requeue" in line.words,
         reason=letter * int(count) if count else letter,
+        redelivery_delay_ms=time_us(line.options.get("delay", "-1ms")) // 1_000,
     )
 
 

@@ -10,9 +10,10 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from math import ceil
 from typing import Final
 
-from ledgermq.client.arguments import check_seconds
+from ledgermq.client.arguments import check_rejection, check_seconds
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.steps import Steps, aside
 from ledgermq.client.sansio.protocol import Pending
@@ -291,10 +292,12 @@ class Settling:
         reason: str,
         *,
         requeue: bool,
+        delay: float | None,
         timeout: float | None,
     ) -> Steps[None]:
         """Sends one message away for good, or puts it back; nothing undoes it."""
         check_seconds("timeout", timeout)
+        check_rejection(requeue, delay)
         engine = self._engine
         engine.check_usable_locked()
         if self.automatic:
@@ -317,6 +320,7 @@ class Settling:
             deliveries=[{"first": deliveries[0], "last": deliveries[-1]}],
             requeue=requeue,
             reason=reason,
+            redelivery_delay_ms=-1 if delay is None else ceil(delay * 1_000),
         )
         for delivery in deliveries:
             self.handed.discard(delivery)

@@ -54,7 +54,13 @@ class Settler(Protocol):
         """Acknowledges what acknowledging one message settles."""
 
     def reject(
-        self, deliveries: range, reason: str, *, requeue: bool, timeout: float | None
+        self,
+        deliveries: range,
+        reason: str,
+        *,
+        requeue: bool,
+        delay: float | None,
+        timeout: float | None,
     ) -> Any:
         """Sends one message away, or puts it back."""
 
@@ -385,7 +391,12 @@ class Message(PropertyAccess):
         self._got().acknowledge(self.deliveries, timeout, wait)
 
     def reject(
-        self, reason: str = "", *, requeue: bool = False, timeout: float | None = None
+        self,
+        reason: str = "",
+        *,
+        requeue: bool = False,
+        delay: float | None = None,
+        timeout: float | None = None,
     ) -> None:
         """Sends this message away for good: to the error destination of its queue, at once.
 
@@ -396,7 +407,9 @@ class Message(PropertyAccess):
         Args:
             reason: Why, for people; at most 1,024 characters.
             requeue: Puts it back in place of that, alone, to be delivered again as after a
-                rollback: the backout counts against its limit, and the redelivery delay holds.
+                rollback: the backout counts against its limit.
+            delay: With `requeue`: seconds before it may be delivered again, whatever the settings
+                of queue, consumer and session say; None: as these say.
             timeout: Seconds to wait for its outcome; None: the connection's time-out.
 
         Raises:
@@ -404,10 +417,10 @@ class Message(PropertyAccess):
             DeliveryUnknownError: administration, or a time limit of the unit of work, took it away.
             IllegalStateError: the session acknowledges by itself (AUTO, DUPS_OK: there a listener
                 raises to put it back), or is closed, the message was browsed, or the reason is too
-                long.
+                long, or the delay is negative, too long, or given without `requeue`.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        self._got().reject(self.deliveries, reason, requeue=requeue, timeout=timeout)
+        self._got().reject(self.deliveries, reason, requeue=requeue, delay=delay, timeout=timeout)
 
     def _got(self) -> Settler:
         if self._settler is None:

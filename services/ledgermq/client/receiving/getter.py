@@ -353,10 +353,16 @@ class Getter(Generic[M]):
         return self._run(self.work.acknowledge_message(deliveries, timeout, wait=wait))
 
     def reject(
-        self, deliveries: range, reason: str, *, requeue: bool, timeout: float | None
+        self,
+        deliveries: range,
+        reason: str,
+        *,
+        requeue: bool,
+        delay: float | None,
+        timeout: float | None,
     ) -> Any:
         number, reject = self.buffer.number, self.work.settling.reject
-        steps = reject(number, deliveries, reason, requeue=requeue, timeout=timeout)
+        steps = reject(number, deliveries, reason, requeue=requeue, delay=delay, timeout=timeout)
         return self._run(tracing.settled("reject", len(deliveries), steps))
 
     # -- asking and waiting ------------------------------------------------------------------------

@@ -31,10 +31,12 @@ from ledgermq.protocol.settings import RedeliveryStep
 CREATED_POSITION: Final = attrgetter("created_position")
 
 
-def back_out(entry: Entry, message: Message, flight: Flight) -> None:
+def back_out(entry: Entry, message: Message, flight: Flight, delay_ms: int) -> None:
+    """Lets it wait for so long (-1: as the settings say), or makes it available at once."""
     consumer = flight[0]
     before = in_flight_of(consumer.session)
-    delay_ms = _delay_ms(message, consumer)
+    if delay_ms < 0:
+        delay_ms = _delay_ms(message, consumer)
     if not delay_ms:
         _offer_again(entry, message, before, flight)
         return

@@ -84,11 +84,18 @@ def consume(entry: Entry, session: Session, ranges: list[DeliveryRange]) -> int:
 
 
 def give_back(
-    entry: Entry, session: Session, delivery: int, *, backed_out: bool, rejected: bool = False
+    entry: Entry,
+    session: Session,
+    delivery: int,
+    *,
+    backed_out: bool,
+    rejected: bool = False,
+    delay_ms: int = -1,
 ) -> None:
     """Returns one delivery to its place, counting the backout if the application saw it (D7).
 
-    What was backed out may have to wait, or go elsewhere (INF-09); what was rejected goes.
+    What was backed out may have to wait, or go elsewhere (INF-09); what was rejected goes. -1: it
+    waits as the settings say.
     """
     consumer = session.deliveries[delivery].consumer
     assert consumer is not None, "a delivery in flight has a consumer"
@@ -104,7 +111,7 @@ def give_back(
     elif rejected:
         send_away_rejected(entry, message, flight)
     elif backed_out:
-        back_out(entry, message, flight)
+        back_out(entry, message, flight, delay_ms)
     else:
         move(entry, queue, (message,), before, AVAILABLE, flight=flight)
     if queue.retires:

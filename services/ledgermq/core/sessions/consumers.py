@@ -155,8 +155,15 @@ def reject(entry: Entry, session: Session, operation: Reject) -> Refusal | None:
             f"the reason has {len(operation.reason):,} characters, at most "
             f"{DESCRIPTION_CHARACTERS_MAX:,}",
         )
+    delay_ms = operation.redelivery_delay_ms
+    refusal = check_range("redelivery_delay_ms", delay_ms, -1, TIMING_MS_MAX)
+    if refusal is not None:
+        return refusal
+    if delay_ms >= 0 and not operation.requeue:
+        return Refusal(Reason.SETTING_INVALID, "what goes to the error destination is not delayed")
     for delivery in numbers_in(operation.deliveries):
-        give_back(entry, session, delivery, backed_out=True, rejected=not operation.requeue)
+        rejected = not operation.requeue
+        give_back(entry, session, delivery, backed_out=True, rejected=rejected, delay_ms=delay_ms)
     if operation.deliveries and consumer.open:
         _follow_what_is_left(entry, consumer)
     return None

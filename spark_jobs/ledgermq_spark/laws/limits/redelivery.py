@@ -6,15 +6,15 @@ from ledgermq.protocol.limits import TIMING_MS_MAX
 from ledgermq_spark.laws.law import Breach, Law
 from ledgermq_spark.laws.limits.message_frames import rounded
 
-# The delay of §15: of the last step that is reached, else of the destination, consumer, session;
-# it grows with each further backout.
+# The delay of §15: that which its application asked for, or of the last step that is reached, else
+# of the destination, consumer, session, which grows with each further backout.
 DELAYED = f"""
 WITH
 reached AS (
     SELECT *,
         try_element_at(filter(redelivery_steps, one -> one.retries < counted), -1) AS step_due,
         IF(redelivery_delay_max_ms > 0, redelivery_delay_max_ms, {TIMING_MS_MAX}) AS longest_ms
-    FROM {{returns}}
+    FROM {{returns}} LEFT JOIN {{rejections}} USING (queue_manager, session, position, delivery)
 ),
 based AS (
     SELECT *, CASE WHEN step_due IS NOT NULL THEN step_due.delay_ms
@@ -25,9 +25,9 @@ based AS (
     FROM reached
 ),
 grown AS (
-    SELECT *, IF(backouts = backouts_before, 0, least(longest_ms, aggregate(
+    SELECT *, IF(backouts = backouts_before, 0, coalesce(asked_ms, least(longest_ms, aggregate(
         IF(further > 0, sequence(1, further), array()), CAST(first_ms AS BIGINT), (late_ms, one) ->
-            least(longest_ms, late_ms * redelivery_delay_multiplier_percent DIV 100)))) AS delay_ms
+            least(longest_ms, late_ms * redelivery_delay_multiplier_percent DIV 100))))) AS delay_ms
     FROM based
 ),
 due AS (
@@ -40,8 +40,7 @@ SELECT queue_manager, position, store, sequence, session,
     IF(due_us < 0, 'no delay', concat('delayed until ', due_us)) AS expected,
     concat_ws(' ', after, cause, IF(after = 'delayed', until_us, NULL)) AS found
 FROM due
-    LEFT ANTI JOIN {{rejected}} USING (queue_manager, session, position, delivery)
-WHERE cause <> 'expired'
+WHERE cause <> 'expired' AND NOT coalesce(is_rejected, FALSE)
     AND ((after = 'delayed') <> (due_us >= 0) OR after = 'delayed' AND until_us <> due_us)
 """
 # When its delay ends, or at once without one, what has come back too often goes, and at once what
@@ -52,7 +51,7 @@ WITH
 ends AS (
     SELECT queue_manager, store, kind, destination, sequence, session, position, step, before,
         after, cause, counted, TRUE AS is_return, coalesce(is_rejected, FALSE) AS is_rejected
-    FROM {returns} LEFT JOIN {rejected} USING (queue_manager, session, position, delivery)
+    FROM {returns} LEFT JOIN {rejections} USING (queue_manager, session, position, delivery)
     WHERE cause <> 'expired' AND after <> 'delayed' AND backouts > backouts_before
     UNION ALL
     SELECT queue_manager, store, kind, destination, sequence, session, position, step, before,

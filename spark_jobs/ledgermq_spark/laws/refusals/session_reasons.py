@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ledgermq.protocol.limits import DESCRIPTION_CHARACTERS_MAX
+from ledgermq.protocol.limits import DESCRIPTION_CHARACTERS_MAX, TIMING_MS_MAX
 
 # Units of work that ended while puts of theirs waited, which are refused then and a Commit that
 # waits with them, whatever it asks for (§16). Where an operation ends one, all that is due comes
@@ -92,6 +92,8 @@ SELECT queue_manager, position, late, CASE
         THEN 'delivery-unknown'
     WHEN kind <> 'Alive' AND NOT named <=> in_flight THEN 'delivery-unknown'
     WHEN kind = 'Reject' AND length(why) > {DESCRIPTION_CHARACTERS_MAX} THEN 'reason-invalid'
+    WHEN kind = 'Reject' AND (redelivery_delay_ms NOT BETWEEN -1 AND {TIMING_MS_MAX}
+        OR redelivery_delay_ms >= 0 AND NOT flag) THEN 'setting-invalid'
     WHEN kind IN ('Acknowledge', 'Commit')
         AND IF(late, first_reason, told_reason) = 'out-of-turn' THEN 'out-of-turn'
     END AS due
