@@ -7,7 +7,8 @@ from ledgermq_spark.laws.law import Breach, Law
 from ledgermq_spark.laws.limits.message_frames import rounded
 
 # The delay of §15: that which its application asked for, or of the last step that is reached, else
-# of the destination, consumer, session, which grows with each further backout.
+# of the destination, consumer, session, which grows with each further backout. What is rejected
+# waits for nothing.
 DELAYED = f"""
 WITH
 reached AS (
@@ -25,7 +26,7 @@ based AS (
     FROM reached
 ),
 grown AS (
-    SELECT *, IF(backouts = backouts_before, 0, coalesce(asked_ms, least(longest_ms, aggregate(
+    SELECT *, IF(backouts = backouts_before OR is_rejected, 0, coalesce(asked_ms, least(longest_ms, aggregate(
         IF(further > 0, sequence(1, further), array()), CAST(first_ms AS BIGINT), (late_ms, one) ->
             least(longest_ms, late_ms * redelivery_delay_multiplier_percent DIV 100))))) AS delay_ms
     FROM based
@@ -40,7 +41,7 @@ SELECT queue_manager, position, store, sequence, session,
     IF(due_us < 0, 'no delay', concat('delayed until ', due_us)) AS expected,
     concat_ws(' ', after, cause, IF(after = 'delayed', until_us, NULL)) AS found
 FROM due
-WHERE cause <> 'expired' AND NOT coalesce(is_rejected, FALSE)
+WHERE cause <> 'expired'
     AND ((after = 'delayed') <> (due_us >= 0) OR after = 'delayed' AND until_us <> due_us)
 """
 # When its delay ends, or at once without one, what has come back too often goes, and at once what
