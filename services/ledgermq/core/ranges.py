@@ -20,9 +20,14 @@ def check_actor(actor: str, reason: str) -> Refusal | None:
             Reason.REASON_INVALID,
             f"the actor has {len(actor)} characters, must be 1 to {ACTOR_CHARACTERS_MAX}",
         )
-    if not 0 < len(reason) <= DESCRIPTION_CHARACTERS_MAX:
-        return Refusal(
-            Reason.REASON_INVALID,
-            f"the reason has {len(reason)} characters, must be 1 to {DESCRIPTION_CHARACTERS_MAX}",
-        )
-    return None
+    return check_reason(reason, 1)
+
+
+def check_reason(reason: str, least: int) -> Refusal | None:
+    """Refuses a reason that is too long, or shorter than its operation needs."""
+    if least <= len(reason) <= DESCRIPTION_CHARACTERS_MAX:
+        return None
+    return Refusal(
+        Reason.REASON_INVALID,
+        f"the reason has {len(reason)} characters, must be {least} to {DESCRIPTION_CHARACTERS_MAX}",
+    )

@@ -17,16 +17,11 @@ from ledgermq.core.order.group_positions import (
 from ledgermq.core.order.orders import add_consumer, leave_order, use_order
 from ledgermq.core.order.selecting import selector_of
 from ledgermq.core.order.waiting_consumers import join_waiting
-from ledgermq.core.ranges import check_range
+from ledgermq.core.ranges import check_range, check_reason
 from ledgermq.core.state.records import Consumer, Queue, Session, Subscription, Topic
 from ledgermq.protocol import get_options
 from ledgermq.protocol.get_options import PLAIN, Options
-from ledgermq.protocol.limits import (
-    CONSUMER_NUMBER_MAX,
-    CREDIT_MAX,
-    DESCRIPTION_CHARACTERS_MAX,
-    TIMING_MS_MAX,
-)
+from ledgermq.protocol.limits import CONSUMER_NUMBER_MAX, CREDIT_MAX, TIMING_MS_MAX
 from ledgermq.protocol.operations import CloseConsumer, Get, GiveBack, OpenConsumer, Reject
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.selector import Selector
@@ -147,16 +142,9 @@ def reject(entry: Entry, session: Session, operation: Reject) -> Refusal | None:
     if isinstance(consumer, Refusal):
         return consumer
     refusal = check_deliveries(session, operation.deliveries, consumer)
-    if refusal is not None:
-        return refusal
-    if len(operation.reason) > DESCRIPTION_CHARACTERS_MAX:
-        return Refusal(
-            Reason.REASON_INVALID,
-            f"the reason has {len(operation.reason):,} characters, at most "
-            f"{DESCRIPTION_CHARACTERS_MAX:,}",
-        )
+    refusal = refusal or check_reason(operation.reason, 0)
     delay_ms = operation.redelivery_delay_ms
-    refusal = check_range("redelivery_delay_ms", delay_ms, -1, TIMING_MS_MAX)
+    refusal = refusal or check_range("redelivery_delay_ms", delay_ms, -1, TIMING_MS_MAX)
     if refusal is not None:
         return refusal
     if delay_ms >= 0 and not operation.requeue:
