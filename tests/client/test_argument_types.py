@@ -218,7 +218,9 @@ def test_texts_that_cannot_be_written_or_are_too_long_are_refused_in_a_line(memo
         lambda: ledgermq.MapMessage([1]),
         lambda: ledgermq.MapMessage(None),
         lambda: ledgermq.StreamMessage(5),
+        lambda: ledgermq.StreamMessage("abc"),
         lambda: ledgermq.StreamBody(None),
+        lambda: ledgermq.StreamBody(b"abc"),
     ],
 )
 def test_a_message_is_not_made_of_what_can_be_no_body_of_its_kind(call):

@@ -207,6 +207,14 @@ def test_ranges_mean_the_numbers_that_python_lists_of_them(connection, queue, se
     assert left == [number for number in range(6) if number not in taken]
 
 
+@pytest.mark.parametrize("bad", [[2**70], [range(1, 2**64)], [0, -(2**70)]])
+def test_a_sequence_number_that_no_record_can_hold_is_refused_by_name(connection, queue, bad):
+    """With those that there may be; nothing is written."""
+    connection.admin.create_queue(queue.partition(":")[2])
+    with pytest.raises(ledgermq.IllegalStateError, match=r"^sequences has .* 0 to 9223372036854"):
+        connection.admin.delete_messages(queue, sequences=bad, **WHY)
+
+
 @pytest.mark.parametrize("bad", [1, True, 1.5, "12", b"12", [True], [None], [[1, 2]], ["1"], {"a"}])
 def test_what_is_no_sequence_number_is_refused_by_name(connection, queue, bad):
     """Decision 29: each call that takes numbers; nothing is written."""

@@ -79,7 +79,7 @@ def sql(
     document = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
     output.table(columns, rows, document=document)
     if answer.has_more:
-        output.remark(f"there are more than these {limit:,} rows; ask for more with --limit")
+        output.remark(f"{count_of(limit, 'row')} shown; there are more: ask for them with --limit")
 
 
 @click.group(cls=OnceGroup)

@@ -13,7 +13,7 @@ from ledgermq.cli.options.moments import GROUP_ID, GROUP_ID_DIGITS, MESSAGE_ID
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Count
-from ledgermq.cli.printing.output import Column, Output, iso_time
+from ledgermq.cli.printing.output import Column, Output, count_of, iso_time
 from ledgermq.errors import LedgerMQError
 
 if TYPE_CHECKING:
@@ -146,7 +146,8 @@ def trace(
     if end is not None:
         output.remark(f"as the archive has it, up to {target.named(end)}; {SINCE}")
     if message_id is None and len(lives) > limit:
-        output.remark(f"more messages are meant than these {limit:,}; ask for more with --limit")
+        count = count_of(limit, "message")
+        output.remark(f"{count} shown; more are meant: ask for them with --limit")
 
 
 def _unknown(target: Target, message_id: str | None, end: int | None) -> MessageUnknownError:

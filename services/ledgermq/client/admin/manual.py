@@ -18,6 +18,7 @@ from ledgermq.client.destinations import checked_destination
 from ledgermq.client.messages.message import Message
 from ledgermq.client.options import Numbers, SelectionOptions, SourceOptions
 from ledgermq.errors import IllegalStateError
+from ledgermq.errors.shown import shown
 from ledgermq.protocol.administration import (
     CopyMessages,
     DeleteMessages,
@@ -28,6 +29,7 @@ from ledgermq.protocol.administration import (
     SequenceRange,
 )
 from ledgermq.protocol.limits import HANDLED_MESSAGES_MAX, SELECTED_RANGES_MAX
+from ledgermq.wire.content.objects import LONG_MAX, LONG_MIN
 
 SHOWN_DEFAULT: Final = 20
 
@@ -318,6 +320,11 @@ def _ranges(sequences: Numbers) -> list[SequenceRange]:
     given = [sequences] if isinstance(sequences, range) else sequences
     found: list[SequenceRange] = []
     for first, last in sorted(pair for one in given for pair in _pairs(one)):
+        for one in (first, last):
+            if not LONG_MIN <= one <= LONG_MAX:
+                raise IllegalStateError(
+                    f"sequences has {shown(one)}: sequence numbers are 0 to {LONG_MAX}"
+                )
         if found and first <= found[-1]["last"] + 1:
             found[-1]["last"] = max(found[-1]["last"], last)
         else:

@@ -117,15 +117,17 @@ class StreamBody(TypedReading, Sequence[Value]):
 
     Raises:
         MessageFormatError: a value is of another type.
+        UnsupportedValueError: what is given is no row of values, such as a text.
     """
 
     __slots__ = ("_place", "_values")
 
     def __init__(self, values: Iterable[Value] = ()) -> None:
-        if not isinstance(values, Iterable):
+        # Of a text or of bytes each character would be a value.
+        if not isinstance(values, Iterable) or isinstance(values, str | bytes | bytearray):
             raise UnsupportedValueError(
                 f"the body of a stream message is {type(values).__name__}, it must be something to "
-                "iterate over"
+                "iterate over, such as a list of values"
             )
         self._values = tuple(
             written_as("object", value, f"stream value {place}")
