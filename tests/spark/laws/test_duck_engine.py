@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ledgermq_spark.laws.engines import duck_engine
@@ -69,6 +70,16 @@ def test_a_frame_is_read_and_written_wherever_it_is(spark, tmp_path):
     assert rows_of(engine, asked) == [(1,), (2,), (3,)]
     engine.write(asked, str(place / "written"))
     assert sorted(spark.read.parquet(str(place / "written")).collect()) == [(1,), (2,), (3,)]
+
+
+@pytest.mark.parametrize("by", [(), ("a",)])
+def test_a_table_is_written_below_a_name_with_a_backslash(tmp_path, by):
+    """DuckDB takes one for a slash, and would write elsewhere."""
+    place = tmp_path / "a\\b" / "written"
+    engine = DuckEngine(None, Store(None, tmp_path / "store"), is_long=False)
+    engine.write(engine.ask("SELECT 1 AS a, 2 AS b", {}), str(place), by)
+    (written,) = place.rglob("*.parquet")
+    assert pq.ParquetFile(written).read(columns=["b"]).to_pylist() == [{"b": 2}]
 
 
 def test_too_little_room_is_told_with_what_to_do(tmp_path, monkeypatch):

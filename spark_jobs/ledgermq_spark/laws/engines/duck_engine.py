@@ -5,6 +5,7 @@ On one machine it needs a tenth of the time that Spark takes for the same.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -209,7 +210,8 @@ class DuckEngine:
         place = Path(directory)
         place.mkdir(parents=True)
         options = f"PARTITION_BY ({', '.join(by)})" if by else "FILE_SIZE_BYTES '512MB'"
-        self._run(f"COPY ({chosen}) TO {_quoted(place)} (FORMAT parquet, {options})")
+        with _without_backslashes(place) as named:
+            self._run(f"COPY ({chosen}) TO {_quoted(named)} (FORMAT parquet, {options})")
 
     def _run(self, text: str) -> duckdb.DuckDBPyConnection:
         with self._asking():
@@ -254,6 +256,19 @@ def _parquet(paths: Sequence[str]) -> str:
     literal = (Path(re.sub(r"[*?[]", r"[\g<0>]", str(one))) for one in files_of(paths))
     read = ", ".join(map(_quoted, literal))
     return f"read_parquet([{read}], filename = 'file', union_by_name = true)"
+
+
+@contextmanager
+def _without_backslashes(place: Path) -> Iterator[Path]:
+    """A directory by a name that has none: DuckDB takes them for slashes where it writes files."""
+    if "\\" not in str(place):
+        yield place
+        return
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        yield Path(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
 
 
 def _order(one: Pass) -> str:
