@@ -167,40 +167,6 @@ def test_data_that_were_not_put_back_whole_are_named(tmp_path, missing):
         directory.refuse_incomplete()
 
 
-def partition(directory, name, content=b""):
-    """A partition of a topic, with what a log of it has."""
-    place = directory.data / name
-    place.mkdir(parents=True)
-    (place / "00000000000000000000.log").write_bytes(content)
-
-
-def prepared(tmp_path):
-    """A directory in which a broker worked."""
-    directory = BrokerDirectory(tmp_path)
-    for name in ("meta.properties", "__cluster_metadata-0"):
-        (directory.data / name).mkdir(parents=True)
-    return directory
-
-
-def test_outcomes_without_their_ledger_are_no_data_to_work_on(tmp_path):
-    """Kafka would make an empty ledger of it, and nobody would say that all messages are gone."""
-    directory = prepared(tmp_path)
-    partition(directory, "ledgermq.outcomes-0")
-    partition(directory, "ledgermq.outcomes-3", b"outcomes")
-    with pytest.raises(BrokerStartError, match=r"lacks ledgermq\.operations, .* put back all"):
-        directory.refuse_incomplete()
-
-
-def test_a_ledger_beside_outcomes_is_enough(tmp_path):
-    """Also an empty one; of another prefix nothing was written, or Kafka is deleting it."""
-    directory = prepared(tmp_path)
-    partition(directory, "ledgermq.operations-0")
-    partition(directory, "ledgermq.outcomes-0", b"outcomes")
-    partition(directory, "other.outcomes-0")
-    partition(directory, "third.outcomes-0.6f-delete", b"outcomes")
-    directory.refuse_incomplete()
-
-
 def test_a_preparation_that_was_cut_short_is_removed(tmp_path):
     """It holds what Kafka begins of itself, and no topic."""
     directory = BrokerDirectory(tmp_path)

@@ -11,7 +11,6 @@ import base64
 import json
 import math
 import os
-import re
 import shutil
 import uuid
 from collections.abc import Callable
@@ -28,9 +27,6 @@ LOCK_WAIT_SECONDS = 5.0
 PORT_MAX: Final = 65_535
 # Kafka's own log, which the preparation of its storage begins.
 METADATA: Final = "__cluster_metadata-0"
-# A topic's partition, but not what Kafka has set aside to delete it.
-PARTITION: Final = re.compile(r"(?P<topic>.+)-\d+")
-LANES: Final = ".outcomes"
 META: Final = "meta.properties"
 # Without these nothing is known of the data; what else is left out is 0.
 NEEDED: Final = ("cluster_id", "formatted")
@@ -127,32 +123,16 @@ class BrokerDirectory:
     def refuse_incomplete(self) -> None:
         """Look at data that were prepared: Kafka would wait for a minute, and not say what lacks.
 
-        Of a ledger that is gone it would make an empty one, in which all that was put is forgotten.
-
         Raises:
-            BrokerStartError: They lack what no broker can do without, or the ledger of outcomes
-                that are there.
+            BrokerStartError: They lack what no broker can do without.
         """
         missing = [name for name in (META, METADATA) if not (self.data / name).exists()]
-        missing += self._ledgers_gone()
         if missing:
             raise BrokerStartError(
-                f"{self.data} lacks {' and '.join(missing)}, without which the rest is of no use. "
-                "Nothing was changed. If a backup was put back, put back all of it; if there are "
-                f"no data to be kept, remove {self.path}."
+                f"{self.data} lacks {' and '.join(missing)}, without which no broker can work on "
+                "it. Nothing was changed. If a backup was put back, put back all of it; if there "
+                f"are no data to be kept, remove {self.path}."
             )
-
-    def _ledgers_gone(self) -> list[str]:
-        """Topics of operations that are not there, of those whose outcomes are."""
-        found = [one for path in self.data.glob("*-*") if (one := PARTITION.fullmatch(path.name))]
-        lanes = {one["topic"] for one in found if self._is_lane_with_outcomes(one)}
-        ledgers = {name.removesuffix(LANES) + ".operations" for name in lanes}
-        return sorted(ledgers - {one["topic"] for one in found})
-
-    def _is_lane_with_outcomes(self, partition: re.Match[str]) -> bool:
-        if not partition["topic"].endswith(LANES):
-            return False
-        return any(log.stat().st_size for log in (self.data / partition[0]).glob("*.log"))
 
     def remove_data(self) -> None:
         """Remove Kafka's storage, which must never have been used.

@@ -50,6 +50,7 @@ def kafka(monkeypatch) -> SimpleNamespace:
     monkeypatch.setattr(loading, "read_stored_records", stored)
     monkeypatch.setattr(loading, "checkpoint_producer", lambda *_: None)
     monkeypatch.setattr(loading, "write_all", write)
+    monkeypatch.setattr(loading, "delete_before", lambda *_: None)
     monkeypatch.setattr(processor, "list_queue_managers", claims)
     monkeypatch.setattr(membership, "running_workers", lambda *_: kafka.workers)
     return kafka

@@ -20,9 +20,10 @@ def checkpoint() -> None:
 def discard(target: Target, output: Output, yes: bool) -> None:
     """Discard all checkpoints of the queue manager, so that its worker starts from the log.
 
-    Use it when a worker refuses to start because the checkpoints do not belong to this log. Stop
-    the workers first: it is refused while one runs, as the next checkpoints of that would lack what
-    is gone. Nothing is lost: the next worker folds all operations again.
+    Use it when a worker refuses to run because checkpoints or outcomes do not belong to this log,
+    and the log is right as it is: outcomes are discarded too. Stop the workers first: it is refused
+    while one runs, as the next checkpoints of that would lack what is gone. Nothing is lost: the
+    next worker folds all operations again, and writes all outcomes again.
     """
     from ledgermq.processor.checkpoints.loading import DiscardRefusedError, discard_checkpoints
 

@@ -269,6 +269,7 @@ def _queue_manager(target: Target) -> Result:
 
 def _checkpoints(target: Target) -> Result:
     from ledgermq.processor.checkpoints.restoring import find_checkpoints
+    from ledgermq.processor.lanes.told import anchors_on_lanes
 
     claim = target.claim()
     where = (target.bootstrap, target.topics, claim)
@@ -277,6 +278,8 @@ def _checkpoints(target: Target) -> Result:
         # A worker may have taken one away, and Kafka its records, while they were read.
         found = find_checkpoints(*where, timeout_seconds=target.timeout_seconds, loads=False)
     with target.reader() as reader:
+        # No worker starts on a log that they tell more of, whatever the checkpoints are.
+        anchors_on_lanes(reader, target.topics, claim)
         begins, _ = reader.ends(target.topics.operations, claim.partition)
     return checkpoints(found, begins, target.named)
 

@@ -322,18 +322,14 @@ def _checkpoints(target: Target, claim: Claim) -> Checkpoints:
 
 
 def _cut(target: Target, claim: Claim, before: int) -> None:
-    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka import KafkaException
 
-    from ledgermq.wire.kafka.access import raise_if_denied
+    from ledgermq.wire.topics.deleting import delete_before
 
-    admin = target.kafka_admin()
-    place = TopicPartition(target.topics.operations, claim.partition, before)
-    timeout = target.timeout_seconds
+    ends = {claim.partition: before}
     try:
-        for future in admin.delete_records([place], request_timeout=timeout).values():
-            future.result()
+        delete_before(target.bootstrap, target.topics.operations, ends, target.timeout_seconds)
     except KafkaException as error:
-        raise_if_denied(error, target.topics.operations, "Delete")
         raise TrimRefusedError(
             f"Kafka did not cut the log of {claim.queue_manager}: {error.args[0].str()}"
         ) from error

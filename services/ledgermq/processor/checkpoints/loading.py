@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import OFFSET_END, KafkaException
 
 from ledgermq.core.snapshot.state_records import restore
 from ledgermq.core.state.manager import QueueManager, new_state
@@ -44,6 +44,7 @@ from ledgermq.wire.framing.codec import (
     decode_record,
     outcome_from_union,
 )
+from ledgermq.wire.topics.deleting import delete_before
 from ledgermq.wire.topics.identity import LogIdentity, log_identity
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.reading import LogUnreadableError, PartitionReader, partition_reader
@@ -83,7 +84,7 @@ class Loaded:
 
     `blocks` holds the digests of each block's chunks by (created position of its queue, block
     number), with the queue's name; `rubbish` are keys on the topic that are of no use, and
-    `ends` are where that began and ended.
+    `ends` are where that began and ended. `anchors` are what the lanes tell of the log.
     """
 
     state: QueueManager
@@ -95,6 +96,7 @@ class Loaded:
     rubbish: list[bytes] = field(default_factory=list)
     ends: tuple[int, int] = (0, 0)
     manifest: dict[str, Any] | None = None
+    anchors: dict[int, bytes] = field(default_factory=dict)
 
 
 def read_manifests(reader: PartitionReader, topics: Topics, claim: Claim) -> list[dict[str, Any]]:
@@ -337,12 +339,14 @@ def discard_checkpoints(
 ) -> int:
     """Takes away every checkpoint of a queue manager, and all else there; how many there were.
 
-    The operator's declaration that the log is right as it is (H14). No worker may run meanwhile: it
+    The operator's declaration that the log is right as it is (H14): so what was told of it goes
+    from the lanes too, and the next worker tells all of it anew. No worker may run meanwhile: it
     counts chunks as stored that are gone, and its next checkpoints would lack them.
 
     Raises:
         LogIncompleteError: The beginning of the log is gone: only a checkpoint has what it held.
         LogUnreadableError: Kafka did not answer, or did not take all of it.
+        AccessDeniedError: Kafka does not let us write checkpoints, or take outcomes away.
     """
     with partition_reader(bootstrap, timeout_seconds) as reader:
         begins, _ = reader.ends(topics.operations, claim.partition)
@@ -353,6 +357,7 @@ def discard_checkpoints(
                 "was discarded; restore the log, or the checkpoints that belong to it"
             )
         records = read_stored_records(reader, topics, claim)
+    lanes = [lane_partition(claim.partition, claim.lanes, lane) for lane in range(claim.lanes)]
     try:
         write_all(
             checkpoint_producer(bootstrap, timeout_seconds),
@@ -361,6 +366,7 @@ def discard_checkpoints(
             [(key, None) for key in records.all_keys()],
             timeout_seconds,
         )
+        delete_before(bootstrap, topics.outcomes, dict.fromkeys(lanes, OFFSET_END), timeout_seconds)
     except KafkaException as error:
         raise LogUnreadableError(
             f"{claim.queue_manager}: not all checkpoints were discarded: {error}; do it again"

@@ -23,6 +23,7 @@ from ledgermq.errors import LedgerMQError
 from ledgermq.processor.checkpoints.digests import chain_next
 from ledgermq.processor.lanes.bodies import BodyStore
 from ledgermq.processor.lanes.lanes import Folded
+from ledgermq.processor.lanes.told import check_chain
 from ledgermq.processor.metrics.tally import Tally
 from ledgermq.processor.owner.silence import Silence
 from ledgermq.processor.worker.settings import WorkerSettings
@@ -85,6 +86,8 @@ class Folder:
         self._backlog: deque[Any] = deque()
         self._backlog_bytes = 0
         self.last_record: Any = None
+        # Digest chains that were told of the log, by position.
+        self.anchors: dict[int, bytes] = {}
         # When what was folded last was appended; below 0: not known yet.
         self.appended_ms = -1
         self.operations = 0
@@ -128,6 +131,7 @@ class Folder:
         Raises:
             VersionUnknownError: The next entry is of a version that this code does not know.
             FoldFaultError: The fold raised.
+            LogCutError: Clients were told outcomes of another log.
         """
         state, backlog = self.state, self._backlog
         folded: list[Folded] = []
@@ -160,6 +164,8 @@ class Folder:
             except Exception as error:
                 raise self._fault(offset, operation, error) from error
             chain = chain_next(chain, offset, record.timestamp, value)
+            if offset in self.anchors:
+                check_chain(self._name, self.anchors, offset, chain)
             last_record = record
             count += 1
             size += len(value or b"")

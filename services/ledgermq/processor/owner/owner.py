@@ -17,7 +17,6 @@ from typing import Any
 
 from faust.types import TP
 
-from ledgermq.errors import LedgerMQError
 from ledgermq.processor.checkpoints.loading import Loaded, load
 from ledgermq.processor.checkpoints.schedule import CheckpointSchedule
 from ledgermq.processor.checkpoints.writing import Checkpointer
@@ -25,6 +24,7 @@ from ledgermq.processor.faust_shell.transport import DrainedChunk, LogConsumer
 from ledgermq.processor.lanes.bodies import BodyStore, LogReader
 from ledgermq.processor.lanes.lanes import LaneWriter
 from ledgermq.processor.lanes.producer import LogProducer
+from ledgermq.processor.lanes.told import LogCutError, anchors_on_lanes
 from ledgermq.processor.log.sizes import LogSizes
 from ledgermq.processor.metrics.labels import Labels
 from ledgermq.processor.metrics.tally import Tally
@@ -47,12 +47,6 @@ log = logging.getLogger(__name__)
 DUTY_SECONDS = 0.05
 SILENCE_SECONDS = 0.5
 SEEKS_MAX = 2
-
-
-class LogCutError(LedgerMQError):
-    """The operations log lost what was folded already."""
-
-    code = "log-cut"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +205,7 @@ class Owner:
             ahead,
             self.tally,
         )
+        self.folder.anchors = loaded.anchors
         if loaded.manifest is not None:
             self.folder.appended_ms = loaded.manifest["append_time_ms"]
         self.holes = HoleWatch(self.claim, self.folder, self._around.side_topic)
@@ -239,6 +234,7 @@ class Owner:
                 self.claim,
                 settings.request_timeout_seconds,
             )
+            loaded.anchors = anchors_on_lanes(reader, self._around.topics, self.claim)
             end = reader.ends(self.tp.topic, self.tp.partition)[1]
             self._answers_from, self.tally.live_from = end - 1, end
             return loaded

@@ -37,10 +37,11 @@ from ledgermq.processor.faust_shell.feed import FeedError
 from ledgermq.processor.faust_shell.sharing import Sharing, Standing
 from ledgermq.processor.faust_shell.transport import DrainedChunk, FencedInstanceError
 from ledgermq.processor.lanes.producer import LogProducer
+from ledgermq.processor.lanes.told import LogCutError
 from ledgermq.processor.log.aiokafka_options import aiokafka_options
 from ledgermq.processor.metrics.collector import Scrape, encoder_for
 from ledgermq.processor.owner.folding import VersionUnknownError
-from ledgermq.processor.owner.owner import LogCutError, Owner, Surroundings
+from ledgermq.processor.owner.owner import Owner, Surroundings
 from ledgermq.processor.owner.side_topic import SideTopic
 from ledgermq.processor.worker.membership import (
     SessionTimeoutError,

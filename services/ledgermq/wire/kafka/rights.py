@@ -42,7 +42,7 @@ def rights_of(role: str, prefix: str) -> list[Right]:
         "worker": [
             *_topic(topics.registry, "Read", "Write", "Create", "DescribeConfigs"),
             *_topic(topics.operations, "Read", "Write", "Create", "DescribeConfigs"),
-            *_topic(topics.outcomes, "Write", "Create", "DescribeConfigs"),
+            *_topic(topics.outcomes, "Read", "Write", "Create", "DescribeConfigs"),
             *_topic(topics.questions, "Read", "Create", "DescribeConfigs"),
             *_topic(topics.checkpoints, "Read", "Write", "Create", "DescribeConfigs"),
             Right("Group", workers, "Read"),
@@ -58,7 +58,7 @@ def rights_of(role: str, prefix: str) -> list[Right]:
         "administrator": [
             *_topic(topics.registry, "Read"),
             *_topic(topics.operations, "Read", "Write", "Delete"),
-            *_topic(topics.outcomes, "Read"),
+            *_topic(topics.outcomes, "Read", "Delete"),
             *_topic(topics.questions, "Write"),
             *_topic(topics.checkpoints, "Read", "Write"),
             *(Right("Topic", name, "DescribeConfigs") for name in topics.names),

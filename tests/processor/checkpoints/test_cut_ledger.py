@@ -1,0 +1,99 @@
+"""A ledger that is older than what clients were told: refused until it is declared right (H14)."""
+
+import subprocess
+import sys
+
+import pytest
+
+from ledgermq.cli.main import main
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Accepted
+from ledgermq.wire.framing.codec import encode_chunk
+from ledgermq.wire.topics.log_topics import ensure_topics
+from support.brokers import topic_surgery as surgery
+from support.checks.history import check_history, read_partition
+
+pytestmark = pytest.mark.kafka
+
+
+def put(session, count):
+    """Puts messages in a unit of work, which is committed."""
+    session.put("queue:a", count)
+    session.do(op.Commit, deliveries=[], puts=count)
+
+
+def put_back(place, records):
+    """Makes the ledger one of these records."""
+    surgery.delete_topic(place, place.topics.operations)
+    ensure_topics(place.bootstrap, place.topics, partitions=place.partitions, lanes=place.lanes)
+    for record in records:
+        headers = record.headers()
+        surgery.write(place, record.topic(), record.key(), record.value(), headers=headers)
+
+
+def discard(place):
+    """Declares the log right as it is."""
+    command = [sys.executable, "-m", "ledgermq.processor", "discard-checkpoints"]
+    command += ["--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix]
+    subprocess.run(command, check=True)
+
+
+@pytest.mark.parametrize("kept", [0, -1])
+def test_a_ledger_that_ends_before_what_lanes_tell_stops_the_start_until_it_is_declared_right(
+    place, capsys, kept
+):
+    """Nothing of it, or all but the last entry; new operations would get positions of others."""
+    worker = place.worker("first", CHECKPOINT_SECONDS=3600)
+    put(place.client().open(), 3)
+    worker.kill()
+    records = read_partition(place.bootstrap, place.topics.operations, 0)
+    put_back(place, records[:kept])
+    highest, end = len(records) - 1, len(records[:kept])
+    refused = place.worker("second", ready=False)
+    assert refused.wait() == 4
+    assert f"ends before position {end}, but" in refused.log
+    assert f"has an outcome of position {highest}: " in refused.log
+    assert "Traceback" not in refused.log
+    where = ("--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix)
+    assert main(["doctor", *where, "--timeout", "5"]) == 4
+    assert f"has an outcome of position {highest}: " in " ".join(capsys.readouterr().out.split())
+    discard(place)
+    place.worker("third")
+    put(place.client().open(), 2)
+    check_history(place)
+
+
+def test_a_ledger_that_grew_anew_below_what_lanes_tell_stops_the_worker_before_it_tells_more(place):
+    """As where clients went on while no worker would run on a ledger that had lost its end."""
+    worker = place.worker("first", CHECKPOINT_SECONDS=3600)
+    client = place.client()
+    session = client.open()
+    put(session, 3)
+    assert client.ask("CHECKPOINT")["reason"] == ""
+    put(session, 2)
+    worker.kill()
+    last = len(read_partition(place.bootstrap, place.topics.operations, 0)) - 1
+    told = Accepted(position=last, index=0, session=0, session_sequence=1)
+    chunk = encode_chunk(-1, -2, [told], bytes(32))
+    surgery.write(place, place.topics.outcomes, None, chunk)
+    before = read_partition(place.bootstrap, place.topics.outcomes, 0)
+    refused = place.worker("second", ready=False)
+    assert refused.wait() == 4
+    assert f"the log up to position {last} is not the one whose outcomes" in refused.log
+    assert len(read_partition(place.bootstrap, place.topics.outcomes, 0)) == len(before)
+    discard(place)
+    assert "(from the beginning)" in place.worker("third").log
+
+
+def test_what_is_no_outcome_of_a_worker_on_a_lane_stops_no_start(place):
+    """Nor does a lane that is empty, and a log whose beginning was cut."""
+    worker = place.worker("first")
+    client = place.client()
+    put(client.open(), 3)
+    assert client.ask("CHECKPOINT")["reason"] == ""
+    assert worker.stop() == 0
+    for value in (b"", None, b"garbage", encode_chunk(-1, -2, [], bytes(32))):
+        surgery.write(place, place.topics.outcomes, None, value)
+    end = len(read_partition(place.bootstrap, place.topics.operations, 0))
+    surgery.delete_records(place, place.topics.operations, 0, end - 1)
+    assert "(from a checkpoint)" in place.worker("second").log
