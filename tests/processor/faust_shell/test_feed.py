@@ -1,4 +1,4 @@
-"""What the feed makes of errors about a partition in which it came to a damaged record."""
+"""When the feed asks for a topic, and what it makes of errors at a damaged record."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ from collections import deque
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 from faust.types import TP
 
 from ledgermq.errors import AccessDeniedError
@@ -23,6 +23,13 @@ class Partition:
     def __init__(self):
         self.errors = deque()
         self.read_from = []
+        self.asked_for = []
+
+    def list_topics(self, topic, timeout):
+        """Notes what is asked for before the partition is read first."""
+        assert not self.read_from
+        self.asked_for.append(topic)
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
     def incremental_assign(self, places):
         """Notes from where it reads."""
@@ -90,3 +97,12 @@ def test_a_right_that_is_taken_away_is_told_at_a_damaged_record_too(run):
     course, _ = run
     with pytest.raises(AccessDeniedError, match="operations"):
         course((KafkaError._BAD_MSG, WANTED), (KafkaError.TOPIC_AUTHORIZATION_FAILED, -1001))
+
+
+def test_a_topic_is_asked_for_once_before_it_is_read(run):
+    """Else librdkafka begins when it next looks after its topics, once a second; no answer, too."""
+    course, partition = run
+    with pytest.raises(AccessDeniedError):
+        course((KafkaError._BAD_MSG, WANTED), (KafkaError.TOPIC_AUTHORIZATION_FAILED, -1001))
+    assert partition.read_from == [WANTED, WANTED]
+    assert partition.asked_for == [HERE.topic]

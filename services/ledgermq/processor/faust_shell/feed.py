@@ -14,11 +14,19 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import Enum, auto
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 from faust.types import TP
 
 from ledgermq.errors import LedgerMQError
@@ -36,6 +44,7 @@ GATHER_SECONDS = 0.001
 WAITING_RECORDS_MAX = 20_000
 WAITING_BYTES_MAX = 32 * 1024 * 1024
 DAMAGE_PAUSE_SECONDS = 5.0
+LEADER_SECONDS = 1.0
 FETCH_BYTES = 8 * 1024 * 1024 + 64 * 1024
 
 
@@ -114,6 +123,7 @@ class RecordFeed:
         # Where the thread reads on, and when it reads again what was damaged.
         self._next: dict[TP, int] = {}
         self._damaged: dict[TP, float] = {}
+        self._known_topics: set[str] = set()
         # Of which nothing was read since.
         self._stumbled: set[TP] = set()
         self._wishes: SimpleQueue[_Wish] = SimpleQueue()
@@ -231,6 +241,12 @@ class RecordFeed:
                 self._consumer.resume(here)
 
     def _read(self, tp: TP, offset: int) -> None:
+        if tp.topic not in self._known_topics:
+            # Of a topic that it has not heard of, librdkafka learns who leads it when it next looks
+            # after all of its topics, which is once a second.
+            with suppress(KafkaException):
+                self._consumer.list_topics(tp.topic, timeout=LEADER_SECONDS)
+            self._known_topics.add(tp.topic)
         self._consumer.incremental_assign([TopicPartition(*tp, offset)])
         self._next[tp] = offset
 
