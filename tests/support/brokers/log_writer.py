@@ -329,10 +329,10 @@ def append_operations(
     bootstrap: str, topics: Topics, queue_manager: str, partition: int, entries: list[Entry]
 ) -> list[Entry]:
     """Appends entries to the ledger; returns them with the append times that the log gave."""
-    from confluent_kafka import Producer
+    from ledgermq.wire.topics.appending import numbered_producer
 
     settings = {"bootstrap.servers": bootstrap, "linger.ms": 5, "message.max.bytes": 9_000_000}
-    producer = Producer(settings | {"enable.idempotence": True})
+    producer = numbered_producer(settings)
     stamped: dict[int, int] = {}
 
     def note(problem: Any, record: Any) -> None:

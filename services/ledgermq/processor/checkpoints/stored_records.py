@@ -15,6 +15,7 @@ from confluent_kafka import KafkaException, Producer
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key, parse_key
 from ledgermq.wire.kafka.access import raise_if_denied
 from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS, client_options
+from ledgermq.wire.topics.appending import numbered_producer
 from ledgermq.wire.topics.log_topics import DERIVED_BYTES_MAX, Topics
 from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim
@@ -80,7 +81,6 @@ def read_stored_records(reader: PartitionReader, topics: Topics, claim: Claim) -
 
 def checkpoint_producer(bootstrap: str, timeout_seconds: float) -> Producer:
     own = {
-        "enable.idempotence": True,
         "acks": "all",
         "linger.ms": 5,
         "compression.type": "zstd",
@@ -90,7 +90,7 @@ def checkpoint_producer(bootstrap: str, timeout_seconds: float) -> Producer:
         "socket.timeout.ms": ANSWERED_WITHIN_MS,
         "log_level": 0,
     }
-    return Producer(client_options(bootstrap, own))
+    return numbered_producer(client_options(bootstrap, own))
 
 
 def written_together(chunks: Mapping[str, bytes]) -> list[list[str]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
@@ -13,10 +14,21 @@ from ledgermq.wire.kafka.access import Reports, denied
 from ledgermq.wire.kafka.settings import client_options, kafka_settings
 
 TURN_SECONDS: Final = 0.5
+REACH_SECONDS: Final = 0.05
 
 
 class NotAppendedError(RuntimeError):
     """The log did not take the record; the text says why."""
+
+
+def numbered_producer(options: Mapping[str, Any]) -> Producer:
+    """An idempotent producer that has reached a broker, where one is near.
+
+    One that is handed a record before that asks for its number half a second later.
+    """
+    producer = Producer({**options, "enable.idempotence": True})
+    producer.poll(REACH_SECONDS)
+    return producer
 
 
 def append_record(
@@ -49,12 +61,11 @@ def append_record(
     kafka = kafka_settings()
     reports = Reports(kafka, bootstrap)
     own = {
-        "enable.idempotence": True,
         "message.timeout.ms": int(timeout_seconds * 1000),
         "log_level": 0,
         "error_cb": reports,
     }
-    producer = Producer(client_options(bootstrap, own, kafka))
+    producer = numbered_producer(client_options(bootstrap, own, kafka))
     producer.produce(topic, value, key, partition, headers=list(headers), on_delivery=delivered)
     # A moment longer than the record itself, so that Kafka's own reason is heard.
     deadline = time.monotonic() + timeout_seconds + 1
