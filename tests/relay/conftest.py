@@ -77,6 +77,7 @@ class Ways:
                 "group.id": self.name("reader"),
                 "isolation.level": "read_committed",
                 "enable.partition.eof": True,
+                "fetch.wait.max.ms": 10,
             }
         )
         partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions

@@ -139,6 +139,7 @@ def records_of(source: str, topic: str, partition: int) -> Iterator[Copied]:
             "group.id": "reproduce",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,
         }
     )
     consumer.assign([TopicPartition(topic, partition, 0)])

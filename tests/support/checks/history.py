@@ -53,6 +53,8 @@ def read_partition(bootstrap: str, topic: str, partition: int) -> list[Any]:
             "group.id": "history",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            # The end is only told when a fetch that waits for more comes back empty.
+            "fetch.wait.max.ms": 10,
             "auto.offset.reset": "earliest",
             "isolation.level": "read_uncommitted",
         }
