@@ -26,8 +26,9 @@ based AS (
     FROM reached
 ),
 grown AS (
-    SELECT *, IF(backouts = backouts_before OR is_rejected, 0, coalesce(asked_ms, least(longest_ms, aggregate(
-        IF(further > 0, sequence(1, further), array()), CAST(first_ms AS BIGINT), (late_ms, one) ->
+    SELECT *, IF(backouts = backouts_before OR is_rejected, 0, coalesce(asked_ms,
+        least(longest_ms, aggregate(IF(further > 0, sequence(1, further), array()),
+            CAST(first_ms AS BIGINT), (late_ms, one) ->
             least(longest_ms, late_ms * redelivery_delay_multiplier_percent DIV 100))))) AS delay_ms
     FROM based
 ),
