@@ -30,10 +30,12 @@ from ledgermq.client.engine.listening import is_of
 from ledgermq.client.options import ConnectOptions, ConsumerOptions
 from ledgermq.errors import (
     AlreadySettledError,
+    DeliveryUnknownError,
     IllegalStateError,
     LedgerMQError,
     OutcomeUnknownError,
     TransactionRolledBackError,
+    TransactionTooLargeError,
 )
 from ledgermq.protocol.limits import DESCRIPTION_CHARACTERS_MAX
 
@@ -48,6 +50,9 @@ BACK_OFF_SECONDS: Final = 0.5
 BACK_OFF_SECONDS_MAX: Final = 30.0
 # How long a receive waits before it looks whether the service is to stop.
 RECEIVE_SECONDS: Final = 0.5
+# How long what was worked on waits for its turn in a queue of the FIFO mode PROTECTED. Not for ever:
+# an older message that went back may wait for a function that waits here.
+TURN_SECONDS: Final = 30.0
 
 
 class MessageRejectedError(Exception):
@@ -417,38 +422,54 @@ class Service:
             # In a task of its own: a function that cancels its task does not cancel the service's.
             await asyncio.create_task(self._call(route, message, session, thread))
         except MessageRejectedError as rejection:
-            reason = str(rejection)
-            LOGGER.warning("%s rejected message %s: %s", route.name, message.message_id, reason)
-            # The function may have done so itself.
-            with contextlib.suppress(AlreadySettledError):
-                await message.reject(
-                    reason[:DESCRIPTION_CHARACTERS_MAX],
-                    requeue=rejection.requeue,
-                    delay=rejection.delay,
-                )
-            if route.transacted:
-                await session.rollback()
-            return
+            await self._reject(session, message, route, rejection)
         except (Exception, asyncio.CancelledError) as problem:
             if isinstance(problem, asyncio.CancelledError) and _is_cancelled():
                 raise
-            LOGGER.exception(
-                "%s failed on message %s, delivery %d; it goes back",
-                route.name,
-                message.message_id,
-                message.delivery_count,
-            )
-            await (session.rollback() if route.transacted else session.recover())
-            return
-        if route.transacted:
-            try:
-                await session.commit()
-            except TransactionRolledBackError as error:
-                LOGGER.warning("%s was rolled back: %s", route.name, error)
+            await self._give_back(session, message, route)
         else:
+            await self._settle(session, message, route)
+
+    async def _reject(
+        self, session: Session, message: Message, route: _Route, why: MessageRejectedError
+    ) -> None:
+        # An exception may quote anything, such as the name of a file that is no text.
+        reason = str(why).encode("utf-8", "backslashreplace").decode()
+        LOGGER.warning("%s rejected message %s: %s", route.name, message.message_id, reason)
+        try:
             # The function may have done so itself.
             with contextlib.suppress(AlreadySettledError):
-                await message.acknowledge()
+                told = reason[:DESCRIPTION_CHARACTERS_MAX]
+                await message.reject(told, requeue=why.requeue, delay=why.delay)
+        except DeliveryUnknownError as error:
+            _tell_taken_away(route, message, error)
+        if route.transacted:
+            await session.rollback()
+
+    async def _give_back(self, session: Session, message: Message, route: _Route) -> None:
+        """Called in the handling of what the function raised."""
+        LOGGER.exception(
+            "%s failed on message %s, delivery %d; it goes back",
+            route.name,
+            message.message_id,
+            message.delivery_count,
+        )
+        await (session.rollback() if route.transacted else session.recover())
+
+    async def _settle(self, session: Session, message: Message, route: _Route) -> None:
+        try:
+            if route.transacted:
+                await session.commit(turn_timeout=TURN_SECONDS)
+            else:
+                # The function may have done so itself; there is nothing else to acknowledge.
+                await session.acknowledge(turn_timeout=TURN_SECONDS)
+        except TransactionRolledBackError as error:
+            LOGGER.warning("%s was rolled back: %s", route.name, error)
+        except TransactionTooLargeError:
+            # What the function did not wait for with a flush is refused only now.
+            await self._give_back(session, message, route)
+        except DeliveryUnknownError as error:
+            _tell_taken_away(route, message, error)
 
     async def _call(
         self, route: _Route, message: Message, session: Session, thread: _SlotThread | None
@@ -461,6 +482,13 @@ class Service:
             # As of a lambda around a coroutine function: the work is only begun with this.
             if inspect.isawaitable(returned):
                 await returned
+
+
+def _tell_taken_away(route: _Route, message: Message, error: DeliveryUnknownError) -> None:
+    """A time limit or an administrator was faster; the service goes on with what comes next."""
+    LOGGER.warning(
+        "message %s was taken away while %s worked on it: %s", message.message_id, route.name, error
+    )
 
 
 def _is_cancelled() -> bool:

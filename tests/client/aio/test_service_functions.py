@@ -8,7 +8,7 @@ import pytest
 
 from ledgermq import aio
 from ledgermq.errors import IllegalStateError
-from support.brokers.serving import LIMIT_SECONDS, put, served
+from support.brokers.serving import LIMIT_SECONDS, put, served, served_until_empty
 
 
 class Taker:
@@ -216,22 +216,13 @@ def test_a_function_may_have_its_message_later(service, own_connection, queue, d
 
 @pytest.mark.parametrize("function", [reject_in_a_thread, reject, reject_in_a_unit_of_work])
 def test_a_message_that_a_function_rejects_is_not_delivered_again(
-    service, own_connection, queue, named, dead, caplog, function
+    service, own_connection, queue, dead, caplog, function
 ):
     """It goes to the error destination, and what was sent for it is rolled back (INF-12)."""
-    admin = own_connection.admin
     put(own_connection, queue, "bad", "good")
     service.consumer(queue, transacted=function is reject_in_a_unit_of_work)(function)
 
-    async def emptied():
-        enough = asyncio.Event()
-        serving = asyncio.create_task(served(service, enough))
-        while (await asyncio.to_thread(admin.queue_status, named)).message_count:
-            await asyncio.sleep(0.05)
-        enough.set()
-        await serving
-
-    asyncio.run(asyncio.wait_for(emptied(), LIMIT_SECONDS))
+    served_until_empty(service, own_connection, queue)
     (rejected,) = own_connection.browser(dead)
     assert (rejected.body, rejected.origin.reason) == ("bad", "rejected")
     assert "no such customer" in caplog.text

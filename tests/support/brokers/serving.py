@@ -22,3 +22,18 @@ def put(connection, queue, *bodies):
     """Puts bodies to a queue."""
     with connection.session() as session:
         session.producer(queue).send_many(bodies)
+
+
+def served_until_empty(service, connection, queue):
+    """Serves until nothing is left in a queue."""
+
+    async def serving():
+        enough = asyncio.Event()
+        serving = asyncio.create_task(served(service, enough))
+        while (await asyncio.to_thread(connection.admin.queue_status, queue)).message_count:
+            assert not serving.done(), "the service has ended"
+            await asyncio.sleep(0.05)
+        enough.set()
+        await serving
+
+    asyncio.run(asyncio.wait_for(serving(), LIMIT_SECONDS))
