@@ -50,8 +50,8 @@ BACK_OFF_SECONDS: Final = 0.5
 BACK_OFF_SECONDS_MAX: Final = 30.0
 # How long a receive waits before it looks whether the service is to stop.
 RECEIVE_SECONDS: Final = 0.5
-# How long what was worked on waits for its turn in a queue of the FIFO mode PROTECTED. Not for ever:
-# an older message that went back may wait for a function that waits here.
+# How long what was worked on waits for its turn in a queue of the FIFO mode PROTECTED. Not for
+# ever: an older message that went back may wait for a function that waits here.
 TURN_SECONDS: Final = 30.0
 
 

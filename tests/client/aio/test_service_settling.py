@@ -29,7 +29,7 @@ def test_a_reason_that_is_no_text_is_spelled_out(service, own_connection, queue,
 def test_a_service_goes_on_though_a_message_was_taken_away(
     service, own_connection, queue, named, dead, caplog, rejects, transacted
 ):
-    """By administration, or a time limit: its function is told nothing, the log of the service is."""
+    """By administration, or a time limit: the log of the service says so."""
     put(own_connection, queue, "a", "b")
 
     async def take(message):
@@ -51,7 +51,7 @@ def test_a_service_goes_on_though_a_message_was_taken_away(
 def test_a_function_that_sends_more_than_a_segment_holds_has_failed(
     service, own_connection, queue, named, dead
 ):
-    """Its message goes back, and to the error destination in the end, as for any failure (DB-09)."""
+    """Its message goes back, and to the error destination in the end (DB-09)."""
     own_connection.admin.alter_queue(named, redelivery_limit=1)
     put(own_connection, queue, "a", "b")
 

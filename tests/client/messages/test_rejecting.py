@@ -181,6 +181,16 @@ def test_a_reason_is_text_of_a_limited_length(connection, queue, dead):
     assert left(connection, dead) == [("a", 1)]
 
 
+def test_a_reason_that_is_no_text_is_named(connection, queue, dead):
+    """As names of files may be none; the message stays with its session, which may say another."""
+    with connection.session(ack="CLIENT") as session:
+        message = session.consumer(queue).receive(20)
+        with pytest.raises(IllegalStateError, match=r"reason is .*udce9.*, which is no text"):
+            message.reject("caf\udce9.txt")
+        message.reject("a file")
+    assert left(connection, dead) == [("a", 1)]
+
+
 def test_what_administration_took_away_is_not_rejected(connection, queue, named, dead):
     """The error says that the message is not in flight, and the others can still be settled."""
     with connection.session(ack="CLIENT") as session:

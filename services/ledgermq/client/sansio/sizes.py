@@ -56,7 +56,7 @@ def _size(value: Any) -> int:
 
 
 def not_encodable(name: str, fields: Mapping[str, Any]) -> str:
-    """Which value a record cannot hold, in words: the greatest number, if one is too great."""
+    """Which value a record cannot hold, in words: a number too great for it, or what is no text."""
     settings = fields.get("settings") or {}
     numbers = {**fields, **settings} if isinstance(settings, Mapping) else fields
     greatest = max(
@@ -66,4 +66,16 @@ def not_encodable(name: str, fields: Mapping[str, Any]) -> str:
     if greatest[0] > INT_MAX:
         number = shown(numbers[greatest[1]])
         return f"{greatest[1]} is {number}, more than a record of the log can hold"
+    for key, value in _leaves(fields):
+        if isinstance(value, str) and not _is_text(value):
+            return f"{key} is {shown(value)}, which is no text that can be written"
     return f"a value of {name} is none that a record of the log can hold"
+
+
+def _is_text(value: str) -> bool:
+    """Whether it has no lone surrogates, as in names of files whose encoding is not known."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
