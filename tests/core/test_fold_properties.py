@@ -53,6 +53,13 @@ def test_histories_of_rejections_leave_a_sound_state_that_the_model_agrees_with(
 
 
 @examples(120)
+@given(group_histories(weights=("put", "consume", "consume", "reject", "reject", "settle", "back")))
+def test_rejections_within_groups_leave_a_sound_state_that_the_model_agrees_with(history):
+    """Where consumers are in groups, and where they go on, with the same checks (§5 Reject)."""
+    check_history(history)
+
+
+@examples(120)
 @given(group_histories())
 def test_histories_of_groups_leave_a_sound_state_that_the_model_agrees_with(history):
     """Groups, segments, get options, group affinity and browses, with the same checks."""

@@ -3,7 +3,7 @@
 import pytest
 
 import ledgermq
-from ledgermq import AckMode, aio
+from ledgermq import AckMode, Order, aio
 from ledgermq.errors import AlreadySettledError, DeliveryUnknownError, IllegalStateError
 
 SETTLED_BY_HAND = ("CLIENT", "INDIVIDUAL", "TRANSACTED")
@@ -130,6 +130,27 @@ def test_a_message_that_was_got_complete_is_rejected_whole(connection, queue, de
         assert whole.body == b"0123456789"
         whole.reject()
     assert [body for body, _ in left(connection, dead)] == [b"0123", b"4567", b"89"]
+
+
+@pytest.mark.parametrize("prefetch", [0, 200])
+@pytest.mark.parametrize("rejected", [0, 2])
+def test_whoever_rejects_a_message_of_a_group_goes_on_behind_it(
+    connection, queue, rejected, prefetch
+):
+    """Be it the last one: what comes next is the next group, also after a rollback (GRP-03)."""
+    with connection.session(transacted=True) as session:
+        for _ in range(2):
+            with session.producer(f"{queue}.groups").group() as group:
+                for at in range(3):
+                    group.send(str(at), last=at == 2)
+        session.commit()
+        whole = {"order": Order.LOGICAL, "all_messages_available": True, "prefetch": prefetch}
+        consumer = session.consumer(f"{queue}.groups", **whole)
+        consumer.receive_group(20)[rejected].reject("not of this group")
+        assert session.commit().consumed == 2
+        assert len(consumer.receive_group(20)) == 3
+        session.rollback()
+        assert [one.body for one in consumer.receive_group(20)] == ["0", "1", "2"]
 
 
 def test_a_listener_may_reject(connection, queue, dead, eventually):

@@ -361,7 +361,7 @@ def clean_logs():
     """Yield logs with their names: scripts of the fold's tests beside those here, random ones."""
     for text in CLEAN:
         yield text, entries_of(text)
-    for name in ("groups", "fifo", "single_active", "group_order"):
+    for name in ("groups", "fifo", "single_active", "group_order", "rejecting"):
         for script in read_scripts((SCRIPTS / f"{name}.txt").read_text(encoding="utf-8")):
             log = play(script, with_model=False).log
             yield f"{name}: {script.title}", [Entry(value=one, time_us=time) for one, time in log]

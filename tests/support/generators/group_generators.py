@@ -65,7 +65,7 @@ class GroupWriter(Writer):
     def step(self) -> None:
         """One entry."""
         self.time += self.one((0, 0, 0, 0, 1_000, 500_000, 1_000_000))
-        kind = self.one(WEIGHTS)
+        kind = self.one(self.weights or WEIGHTS)
         sessions = self.model.sessions
         if not sessions or (kind == "open" and len(sessions) < 6):
             self.open()
@@ -80,7 +80,7 @@ class GroupWriter(Writer):
         """An operation of a session; for one without an effect, credit or messages instead."""
         holds = bool(self.flights(session))
         idle = not holds and not self.model.open_puts(session)
-        if kind in ("settle", "back") and idle and not self.chance(10):
+        if kind in ("settle", "back", "reject") and idle and not self.chance(10):
             kind = self.one(("put", "consume"))
         doubts = [self.model.doubt(one) for one in self.model.consumers_of(session)]
         if kind == "hand_over" and not any(doubts):
@@ -323,9 +323,10 @@ WEIGHTS = (
 
 
 @st.composite
-def group_histories(draw: st.DrawFn, steps: int = 40) -> list[Entry]:
-    """Histories that are full of groups."""
+def group_histories(draw: st.DrawFn, steps: int = 40, weights: tuple[str, ...] = ()) -> list[Entry]:
+    """Histories that are full of groups; `weights`: kinds of steps, as often as they are named."""
     writer = GroupWriter(draw)
+    writer.weights = weights
     writer.prelude()
     for _ in range(draw(st.integers(1, steps))):
         writer.step()

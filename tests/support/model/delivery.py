@@ -83,7 +83,10 @@ class ModelDelivery(ModelHandling):
         for message in named:
             self.back(message, backout=True, rejected=not entry.requeue, delay_ms=delay_ms)
         if named and mine[0]["open"]:
-            self._go_behind_the_rest(session, mine[0])
+            if mine[0]["options"]["logical_order"] and not entry.requeue:
+                self.settle_place(session, mine[0])
+            else:
+                self._go_behind_the_rest(session, mine[0])
         return None
 
     def _go_behind_the_rest(self, session: Row, consumer: Row) -> None:

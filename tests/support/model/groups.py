@@ -123,6 +123,12 @@ class ModelGroups(ModelDoubts):
             return (group["group_id"], group["group_sequence"] + 1, 0)
         return None
 
+    def place_of(self, message: Row) -> Place | None:
+        """Where a consumer in logical order was when it was given an item."""
+        place = (self.number_in_group(message), self.start(message))
+        group_id = self.group_id(message)
+        return None if group_id is None or place == (1, 0) else (group_id, *place)
+
     def item_at(self, store: str, place: Place, options: Row) -> Row | None:
         """The available item at a place, as far as options ask for the rest of its message."""
         for one in self.members(store, place[0]):

@@ -272,11 +272,21 @@ class ModelOperations(ModelSources):
 
     def _consume(self, session: Row, named: list[Row]) -> None:
         """Deliveries leave; their consumers' places are settled behind them."""
+        last = {message["consumer"]: message for message in named}
         for message in named:
-            for consumer in self.consumers_of(session):
-                if consumer["number"] == message["consumer"]:
-                    consumer["settled"] = self.place_after(message)
             self.gone(message, "consumed")
+        for consumer in self.consumers_of(session):
+            if consumer["number"] in last:
+                if consumer["options"]["logical_order"]:
+                    self.settle_place(session, consumer)
+                else:
+                    consumer["settled"] = self.place_after(last[consumer["number"]])
+
+    def settle_place(self, session: Row, consumer: Row) -> None:
+        """Where a consumer in logical order goes on when the rest that it has comes back."""
+        left = [one for one in self.flight(session) if one["consumer"] == consumer["number"]]
+        left.sort(key=lambda one: one["delivery"])
+        consumer["settled"] = self.place_of(left[0]) if left else consumer["place"]
 
     def do_commit(self, session: Row, entry: Any) -> Row | str:
         """Puts are numbered, gets consumed."""

@@ -26,6 +26,25 @@ def position_after(message: Message) -> GroupPosition | None:
     return None
 
 
+def _place_of(message: Message) -> GroupPosition | None:
+    """Where a consumer in logical order was when it was given an item; None: in no group."""
+    group, place = message.group, (message.group_sequence, message.offset)
+    return None if group is None or place == (1, 0) else (group.group_id, *place)
+
+
+def settle_place(consumer: Consumer) -> None:
+    """Notes where a consumer in logical order goes on when the rest comes back.
+
+    That is where the first of the rest came: between it and what was settled there may be what the
+    application rejected, which comes no more.
+    """
+    if not consumer.in_flight:
+        consumer.settled_position = consumer.group_position
+    else:
+        held = consumer.session.deliveries.values()
+        consumer.settled_position = _place_of(next(one for one in held if one.consumer is consumer))
+
+
 def next_item(consumer: Consumer, position: GroupPosition) -> Message | None:
     """What a consumer in logical order gets next at a position; None while that is not there."""
     keeper = consumer.queue.reserved.get(position[0])

@@ -13,6 +13,7 @@ from ledgermq.core.order.group_positions import (
     leave_queue,
     position_after,
     reserve_group,
+    settle_place,
 )
 from ledgermq.core.order.orders import add_consumer, leave_order, use_order
 from ledgermq.core.order.selecting import selector_of
@@ -153,7 +154,10 @@ def reject(entry: Entry, session: Session, operation: Reject) -> Refusal | None:
         rejected = not operation.requeue
         give_back(entry, session, delivery, backed_out=True, rejected=rejected, delay_ms=delay_ms)
     if operation.deliveries and consumer.open:
-        _follow_what_is_left(entry, consumer)
+        if consumer.options.logical_order and not operation.requeue:
+            settle_place(consumer)
+        else:
+            _follow_what_is_left(entry, consumer)
     return None
 
 

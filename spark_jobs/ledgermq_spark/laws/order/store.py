@@ -155,7 +155,10 @@ class Store:
         holder = message.holder
         self._leave(message)
         if consumed and holder is not None:
-            holder.settled_position = message.position_after()
+            if holder.options.logical_order:
+                holder.settle_place()
+            else:
+                holder.settled_position = message.position_after()
         message.state = "gone"
         del self.messages[message.sequence]
         self._received.pop(message.sequence, None)

@@ -130,7 +130,8 @@ told AS (
     SELECT queue_manager, session, position, consumer, kind, told_index, credit, options
     FROM {credits}
     UNION ALL
-    SELECT queue_manager, session, replied_at, consumer, kind, NULL, 0, NULL FROM {applied}
+    SELECT queue_manager, session, replied_at, consumer, kind, NULL, IF(flag, 1, 0), NULL
+    FROM {applied}
     WHERE kind IN ('GiveBack', 'Reject') AND reply = 'Accepted' AND size(range_first) > 0
     UNION ALL
     SELECT queue_manager, session, position, consumer, 'refused Get', NULL, 0, options

@@ -254,6 +254,8 @@ class StorePass:
                 consumer.credit = 0
                 consumer.is_work_ended = event.what == "forced rollback"
                 store.go_to(consumer, consumer.settled_position)
+            case "Reject" if consumer.options.logical_order and not number:
+                consumer.settle_place()
             case "GiveBack" | "Reject":
                 last = consumer.held.get(max(consumer.held, default=0))
                 settled = consumer.settled_position

@@ -101,6 +101,12 @@ class Message:
             and options.correlation_id in (None, self.given_header().get("c"))
         )
 
+    @property
+    def position(self) -> GroupPosition | None:
+        """The group position of who is given it in logical order."""
+        place = (self.number, self.start)
+        return None if self.group is None or place == (1, 0) else (self.group.group_id, *place)
+
     def position_after(self) -> GroupPosition | None:
         """The group position of who was given it last."""
         group = self.group
@@ -162,6 +168,11 @@ class Consumer:
     # Where it is in a group, and where it was behind what it consumed last.
     position: GroupPosition | None = None
     settled_position: GroupPosition | None = None
+
+    def settle_place(self) -> None:
+        """Notes where it goes on in logical order when the rest that it holds comes back."""
+        first = self.held.get(min(self.held, default=0))
+        self.settled_position = self.position if first is None else first.position
 
     @property
     def is_waiting(self) -> bool:
