@@ -20,7 +20,7 @@ class ModelFifo:
         """The settings of a queue, or of the topic of a subscription."""
         raise NotImplementedError
 
-    def place_of(self, store: str) -> Row:
+    def destination_row(self, store: str) -> Row:
         """A queue, or the topic of a subscription."""
         raise NotImplementedError
 
@@ -87,7 +87,7 @@ class ModelFifo:
 
     def is_single(self, store: str) -> bool:
         """Whether one consumer at a time is given messages."""
-        return bool(self.place_of(store)["single_active_consumer"])
+        return bool(self.destination_row(store)["single_active_consumer"])
 
     def active_of(self, store: str) -> tuple[int, int] | None:
         """Who is active, as long as it is open."""

@@ -143,7 +143,7 @@ class ModelMoves(ModelGroups, ModelFifo):
         if settings["expiry_destination"]:
             self.transfer(message, settings["expiry_destination"], "expired")
 
-    def place_of(self, store: str) -> Row:
+    def destination_row(self, store: str) -> Row:
         """A queue, or the topic of a subscription."""
         is_topic = store.startswith("topic:")
         place = self.topic(store[6:].partition("#")[0]) if is_topic else self.queue(store)
@@ -152,7 +152,7 @@ class ModelMoves(ModelGroups, ModelFifo):
 
     def settings_of(self, store: str) -> Row:
         """The settings of a queue, or of the topic of a subscription."""
-        place = self.place_of(store)
+        place = self.destination_row(store)
         return place["settings"] | self.inherited(place)
 
     def inherited(self, place: Row) -> Row:
