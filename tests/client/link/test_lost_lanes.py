@@ -19,10 +19,19 @@ def desk():
     return Desk()
 
 
-def lose_place(connection):
-    """Has the reader look for a record that is not there, as if it had been deleted."""
-    lane = connection._lane
-    lane._consumer.assign([TopicPartition(lane._topic, lane._partition, BEYOND)])
+def lose_place(connection, monkeypatch):
+    """Has the reader look for a record that is not there, as if it had been deleted.
+
+    In its own thread: librdkafka may let another one wait for as long as this one polls.
+    """
+    lane, read = connection._lane, connection._lane.read
+
+    def lose(timeout_seconds):
+        monkeypatch.setattr(lane, "read", read)
+        lane._consumer.assign([TopicPartition(lane._topic, lane._partition, BEYOND)])
+        return read(timeout_seconds)
+
+    monkeypatch.setattr(lane, "read", lose)
 
 
 @pytest.mark.kafka
@@ -40,7 +49,7 @@ def test_a_lane_whose_end_kafka_does_not_tell_at_once_is_read_on(installation, q
             return offsets_of(*given)
 
         monkeypatch.setattr(module, "offsets_of", refuse_once)
-        lose_place(connection)
+        lose_place(connection, monkeypatch)
         limit = time.monotonic() + 20
         while not asked:
             assert time.monotonic() < limit, "it does not notice"
