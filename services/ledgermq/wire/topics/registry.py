@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING
-
 from ledgermq.protocol.limits import is_name
 from ledgermq.wire.framing.codec import UndecodableError, decode_record, encode_record
 from ledgermq.wire.kafka.settings import KafkaSettings
@@ -62,8 +60,10 @@ def _read(reader: PartitionReader, topics: Topics) -> list[Claim]:
             "start a worker first, or check the topic prefix"
         )
     claims: dict[int, Claim] = {}
-    # Up to its end, whose offset a broker may not know yet just after the topic was made.
-    for record in reader.records(topics.registry, 0, OFFSET_BEGINNING):
+    # Asked for, as a broker may not know them yet just after the topic was made: told so while it
+    # reads, librdkafka asks again after half a second.
+    ends = reader.ends(topics.registry, 0)
+    for record in reader.records(topics.registry, 0, *ends):
         claim = _claim_from(record.value())
         if claim is None or not 0 <= claim.partition < partitions or claim.partition in claims:
             continue
