@@ -173,11 +173,16 @@ class LogProducer:
             await asyncio.sleep(POLL_SECONDS)
 
     def poll(self) -> None:
-        self._producer.poll(0)
+        """Takes what Kafka has acknowledged; WriteFailedError if it takes nothing any more."""
+        try:
+            self._producer.poll(0)
+        except KafkaException as error:
+            raise self._fail(_told(error.args[0])) from None
 
     async def run(self) -> None:
+        """Takes acknowledgements as they come; raises as `poll` does."""
         while True:
-            self._producer.poll(0)
+            self.poll()
             await asyncio.sleep(POLL_SECONDS if self.outstanding else 4 * POLL_SECONDS)
 
     def flush(self, timeout_seconds: float) -> int:
@@ -187,7 +192,7 @@ class LogProducer:
 
     def _error(self, error: KafkaError) -> None:
         if error.fatal():
-            self._fail(error.str())
+            self._fail(_told(error))
 
     def _fail_for(self, error: KafkaError, topic: str, partition: int) -> LedgerMQError:
         refused = denied(error, topic, "Write")
@@ -203,3 +208,14 @@ class LogProducer:
             self._failed = error
             self._on_failure(error)
         return error
+
+
+def _told(error: KafkaError) -> str:
+    """What ends a producer, and where that comes from if a person put it there."""
+    if error.code() != KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
+        return error.str()
+    return (
+        f"{error.str()}. So it is where Kafka's own metadata (__cluster_metadata) are older than "
+        "other data, and it gives out numbers of producers again: a worker that is started again "
+        "gets another one. If a backup was put back, put back all of it"
+    )

@@ -42,9 +42,10 @@ def anchors_on_lanes(reader: PartitionReader, topics: Topics, claim: Claim) -> d
     _, end = reader.ends(topics.operations, claim.partition)
     highest = max(told, default=-1)
     if highest >= end:
+        ends = f"ends at position {end - 1}" if end else "is empty"
         raise LogCutError(
-            f"{claim.queue_manager}: {topics.operations}-{claim.partition} ends before position "
-            f"{end}, but {topics.outcomes} has an outcome of position {highest}: "
+            f"{claim.queue_manager}: {topics.operations}-{claim.partition} {ends}, but "
+            f"{topics.outcomes} has an outcome of position {highest}: "
             f"{_remedy(claim.queue_manager)}"
         )
     return {position: chain for position, chain in told.items() if chain is not None}
