@@ -119,8 +119,12 @@ def facts_of_nothing(spark: SparkSession) -> Facts:
     return Facts(engine, frames)
 
 
-def archived_position(stretches: Sequence[Stretch], at: int | str | datetime | None) -> int:
+def archived_position(
+    stretches: Sequence[Stretch], at: int | str | datetime | None, *, before: bool = False
+) -> int:
     """Turn a position, a time (up to the first record after it) or nothing into a position.
+
+    With `before` a time means the last record before it, which is -1 if there is none.
 
     Raises:
         PositionOutOfRangeError: It lies before the archive's start or after its end, or is on the
@@ -133,7 +137,7 @@ def archived_position(stretches: Sequence[Stretch], at: int | str | datetime | N
     if moment is None:
         return last
     if isinstance(moment, datetime):
-        return _position_by(stretches, moment)
+        return _position_by(stretches, moment, before=before)
     if not 0 <= moment <= last:
         raise PositionOutOfRangeError(
             f"position {moment} is not in the archive, which has 0 to {last}; "
@@ -142,9 +146,9 @@ def archived_position(stretches: Sequence[Stretch], at: int | str | datetime | N
     return int(moment)
 
 
-def _position_by(stretches: Sequence[Stretch], moment: datetime) -> int:
+def _position_by(stretches: Sequence[Stretch], moment: datetime, *, before: bool) -> int:
     text = moment.astimezone(UTC).isoformat()
-    time_ms = int(moment.timestamp() * 1000)
+    time_ms = int(moment.timestamp() * 1000) - before
     later = (one for one in stretches if one.newest_ms > time_ms)
     stretch = next(later, None)
     if stretch is None:
@@ -166,6 +170,6 @@ def _position_by(stretches: Sequence[Stretch], moment: datetime) -> int:
     after = next(above, None)
     if after is None:
         raise ArchiveBrokenError(f"{stretch.path} has no record of its newest time; {REMEDY}")
-    if after == 0:
+    if after == 0 and not before:
         raise before_first(text, "the archive", 0)
     return int(after) - 1

@@ -7,8 +7,10 @@ part of the stretch that it puts again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,14 +19,20 @@ from pyspark.sql import functions as f
 from ledgermq.wire.content.journaled import JournaledMessage
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
+from ledgermq_spark.archive.log_archive import LogArchive
+from ledgermq_spark.archive.stretch import FOLD, RECORDS
+from ledgermq_spark.archive.stretch import Stretch as ArchivedStretch
+from ledgermq_spark.archive.updating import update_archive
 from ledgermq_spark.journal.arrivals import arrivals_in, in_turn, messages_of, moves_told
 from ledgermq_spark.log.positions import PartitionRange, PositionOutOfRangeError, locate
 from ledgermq_spark.log.read_log import read_raw
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
-from ledgermq_spark.log.store import Store
+from ledgermq_spark.log.store import Store, as_it_is
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, read_checkpoints
+from ledgermq_spark.rebuild.frames import HIGHEST
 from ledgermq_spark.rebuild.rebuild import Progress
+from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -78,6 +86,7 @@ def stretch_of(
     last: int,
     replay: str,
     sources: Collection[str] = (),
+    archive: Path | None = None,
     topic_prefix: str = "ledgermq",
     spark: SparkSession | None = None,
     directory: Path | None = None,
@@ -92,6 +101,7 @@ def stretch_of(
         last: That of its last one.
         replay: Name of the replay whose copies are looked for.
         sources: Destinations that messages were put to, as `queue:NAME`; none: all.
+        archive: An archive of the log, which gets what is new and is read instead of the log.
         topic_prefix: Of the installation's log topics.
         spark: The session to use; one is started if not given.
         directory: Where intermediate rows are kept; a fresh temporary one if not given.
@@ -102,22 +112,38 @@ def stretch_of(
         LogUnreachableError: The cluster does not answer, or lacks the topics.
         PositionOutOfRangeError: The log was cut, and what is left does not tell the stretch.
         FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
+        ArchiveBrokenError: The archive is not whole, or is of another log than this.
+        ArchiveBusyError: Somebody else adds to the archive at this moment.
     """
     tell = progress or (lambda *_: None)
     tell("locating", 0, STEPS)
     topics = Topics(topic_prefix)
     claim, log = locate(bootstrap, topics, queue_manager)
-    checkpoint = _checkpoint_below(bootstrap, topics, claim, log, first)
     spark = spark or spark_session()
     path = directory or directory_until_exit()
-    tell("folding", 1, STEPS)
-    rebuilt = moves_told(spark, bootstrap, claim, log, checkpoint, path)
+    records: Callable[[int], DataFrame]
+    if archive is None:
+        checkpoint = _checkpoint_below(bootstrap, topics, claim, log, first)
+        tell("folding", 1, STEPS)
+        rebuilt = moves_told(spark, bootstrap, claim, log, checkpoint, path)
+        records = partial(_records, spark, bootstrap, log)
+    else:
+        update_archive(
+            bootstrap,
+            queue_manager,
+            archive,
+            topic_prefix=topic_prefix,
+            spark=spark,
+            directory=path,
+            progress=progress,
+        )
+        rebuilt, records = _archived(spark, LogArchive(archive, queue_manager).sealed())
     tell("reading", 2, STEPS)
     arrivals = arrivals_in(spark, rebuilt).where(f.col("position") >= first)
     meant = f.col("position") <= last
     if sources:
         meant &= f.col("destination").isin(*sources)
-    rows = _read(Store(spark, path / "work"), bootstrap, log, arrivals, meant)
+    rows = _read(Store(spark, path / "work"), records, arrivals, meant)
     places = {"queue": rebuilt.statuses, "topic": rebuilt.topics}
     return Stretch(
         through=rebuilt.position,
@@ -146,15 +172,37 @@ def _checkpoint_below(
     return checkpoint
 
 
+def _records(spark: SparkSession, bootstrap: str, log: PartitionRange, start: int) -> DataFrame:
+    """The records of a log from a position on, or from its beginning if that was cut."""
+    begins = min(max(log.start, start), log.end)
+    return read_raw(spark, bootstrap, [replace(log, start=begins)], in_order=False)
+
+
+def _archived(
+    spark: SparkSession, stretches: Sequence[ArchivedStretch]
+) -> tuple[Rebuilt, Callable[[int], DataFrame]]:
+    """What the fold of all of an archive told, and what gives its records from a position on."""
+    for one in stretches:
+        one.check()
+    end = stretches[-1]
+    folds = [one.part(FOLD) for one in stretches]
+    rebuilt = rebuilt_from(end.queue_manager, 0, end.last, folds, time.monotonic(), ends=folds[-1:])
+
+    def records(start: int) -> DataFrame:
+        parts = [one.part(RECORDS) for one in stretches if one.last >= start]
+        paths = parts or [end.part(RECORDS)]
+        return spark.read.parquet(*map(as_it_is, paths)).where(f.col("offset") >= start)
+
+    return rebuilt, records
+
+
 def _read(
-    store: Store, bootstrap: str, log: PartitionRange, arrivals: DataFrame, meant: Column
+    store: Store, records: Callable[[int], DataFrame], arrivals: DataFrame, meant: Column
 ) -> DataFrame:
     """What came in from the stretch's beginning on, kept on disk; what is not meant has no body."""
     lowest = arrivals.where(meant).agg(f.min("put_position")).collect()[0][0]
     # Copies stand behind their originals.
-    start = log.end if lowest is None else max(log.start, lowest)
-    raw = read_raw(store.spark, bootstrap, [replace(log, start=start)], in_order=False)
-    rows = messages_of(arrivals, raw)
+    rows = messages_of(arrivals, records(HIGHEST if lowest is None else lowest))
     return store.keep("stretch", rows.withColumn("content", f.when(meant, f.col("content"))))
 
 

@@ -284,6 +284,28 @@ def test_of_a_log_that_was_cut_what_is_gone_is_told(run, installation, connectio
     assert [one.body for one in copies(connection, "again")] == ["put after"]
 
 
+@pytest.mark.long
+def test_what_was_cut_off_the_log_is_put_again_from_an_archive(
+    run, installation, connection, spark, tmp_path
+):
+    """Once: which copies are there it knows by what it adds to the archive before."""
+    ids, last = put_orders(connection)
+    kept = tmp_path / "kept"
+    assert run("archive", "update", kept).code == OK
+    connection.admin.checkpoint()
+    cut(installation, last + 1)
+    done = replay(run, 0, last, "again", "--archive", kept)
+    assert done.code == OK, done.err
+    assert (done.document["replayed"], done.document["left_out"]) == (7, 0)
+    assert originals(connection, "again") == ids
+    assert [one.body for one in copies(connection, "again")[:2]] == [{"number": 0}, {"number": 1}]
+    again = replay(run, "1970-01-01T00:00:00Z", last, "again", "--archive", kept)
+    assert (again.document["from"], again.document["replayed"]) == (0, 0), again.err
+    assert again.document["replayed_before"] == 7
+    late = replay(run, 0, last + 1_000, "again", "--archive", kept)
+    assert "`ledgermq archive update` adds what came since" in late.error["message"]
+
+
 @pytest.mark.parametrize(
     ("first", "last", "more", "said"),
     [
@@ -292,6 +314,7 @@ def test_of_a_log_that_was_cut_what_is_gone_is_told(run, installation, connectio
         (0, 0, ("--id", "12"), "is no message id"),
         (0, 0, ("--pace", "fast"), "is no pace"),
         (0, 0, ("--pace", "0x"), "is no pace"),
+        (0, 0, ("--pace", "0.0009x"), "0.001x at the slowest"),
         (0, 0, ("--name", "two words"), "is no name"),
         (0, 0, ("--source", "queue:two words"), "two words"),
         (0, "someday", (), "neither a log position"),

@@ -119,6 +119,7 @@ def _stretch(chosen: ReplayChoice, job: dict[str, Any]) -> Stretch:
         last=chosen.last,
         replay=chosen.name,
         sources=chosen.sources,
+        archive=chosen.archive,
         **job,
     )
 

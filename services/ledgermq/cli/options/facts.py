@@ -28,8 +28,12 @@ archive_option = click.option(
 )
 
 
-def moment_position(target: Target, moment: Any, archive: Path | None) -> int:
+def moment_position(
+    target: Target, moment: Any, archive: Path | None, *, before: bool = False
+) -> int:
     """The position of a moment on the log, or in an archive; of an archive None is its end.
+
+    Of a time it is the last by then, or `before` it.
 
     Raises what `facts_at` raises.
     """
@@ -37,8 +41,9 @@ def moment_position(target: Target, moment: Any, archive: Path | None) -> int:
     from ledgermq_spark.archive.log_archive import LogArchive
 
     if archive is not None:
-        return archived_position(LogArchive(archive, target.queue_manager).there(), moment)
-    return position_at(target, moment)
+        stretches = LogArchive(archive, target.queue_manager).there()
+        return archived_position(stretches, moment, before=before)
+    return position_at(target, moment, before=before)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -14,15 +15,16 @@ import click
 from ledgermq.cli.options.bodies import selector_option
 from ledgermq.cli.options.chosen_messages import limit_option
 from ledgermq.cli.options.destinations import EXPLAINED, destination_named
+from ledgermq.cli.options.facts import moment_position
 from ledgermq.cli.options.journal_choice import (
     checked_ids,
     checked_selector,
     ids_option,
     ungrouped_option,
 )
-from ledgermq.cli.options.moments import MOMENT, position_at
+from ledgermq.cli.options.moments import MOMENT
 from ledgermq.cli.options.target import Target
-from ledgermq.cli.options.together import Read, together
+from ledgermq.cli.options.together import DIRECTORY, Read, together
 from ledgermq.client.destinations import checked_destination
 from ledgermq.protocol.limits import is_name
 
@@ -33,6 +35,8 @@ SAME: Final = "same"
 # Whoever replays has this client id, with the replay's name: one at a time.
 CLIENT_ID: Final = "ledgermq-replay/"
 NAME_DIGITS: Final = 12
+# At this pace a second between two originals is a quarter of an hour between their copies.
+FACTOR_MIN: Final = 0.001
 _PACE: Final = re.compile(r"(\d+(?:\.\d+)?)x")
 
 
@@ -47,6 +51,7 @@ class ReplayChoice:
         factor: How many times as fast as the originals came; None: at full speed.
         limit: How many messages of the stretch are meant at most; 0: all.
         groups: Whether copies keep their places in groups.
+        archive: What is read instead of the log.
     """
 
     first: int
@@ -58,6 +63,7 @@ class ReplayChoice:
     limit: int
     groups: bool
     name: str
+    archive: Path | None = None
 
     @property
     def where(self) -> str:
@@ -74,8 +80,11 @@ def _target(text: str) -> str:
 
 def _pace(text: str) -> str | float:
     found = _PACE.fullmatch(text)
-    if text not in ("full", "original") and (found is None or float(found[1]) == 0):
-        raise ValueError(f"{text!r} is no pace: write full, original, or a factor such as 2x")
+    if text not in ("full", "original") and (found is None or float(found[1]) < FACTOR_MIN):
+        raise ValueError(
+            f"{text!r} is no pace: write full, original, or a factor such as 2x, {FACTOR_MIN}x at "
+            "the slowest"
+        )
     return text if found is None else float(found[1])
 
 
@@ -127,6 +136,12 @@ replay_options: Final = together(
     ),
     ungrouped_option,
     click.option(
+        "--archive",
+        type=DIRECTORY,
+        help="Read this archive of the log instead of the log, after adding what is new to it: for "
+        "what was cut off the log, or is damaged there.",
+    ),
+    click.option(
         "--name",
         type=Read("NAME", _name),
         help="Name of this replay. Under one name each message is put only once, however often "
@@ -146,7 +161,9 @@ def replay_choice(target: Target, given: dict[str, Any]) -> ReplayChoice:
     from ledgermq_spark.journal.choice import Choice
 
     selector, ids = checked_selector(given["selector"]), checked_ids(given["message_ids"])
-    first, last = _first_position(target, given["since"]), position_at(target, given["until"])
+    archive = given["archive"]
+    first = _first_position(target, given["since"], archive)
+    last = moment_position(target, given["until"], archive)
     if first > last:
         raise click.UsageError(
             f"--from {target.named(first)} lies after --to {target.named(last)}: nothing came in "
@@ -166,11 +183,12 @@ def replay_choice(target: Target, given: dict[str, Any]) -> ReplayChoice:
         limit=given["limit"],
         groups=not given["ungrouped"],
         name=given["name"] or f"{first}-{last}-{digest}",
+        archive=archive,
     )
 
 
-def _first_position(target: Target, since: Any) -> int:
+def _first_position(target: Target, since: Any, archive: Path | None) -> int:
     """Of a time: the position of the first record that was appended then or later."""
     if isinstance(since, datetime):
-        return position_at(target, since, before=True) + 1
-    return position_at(target, since)
+        return moment_position(target, since, archive, before=True) + 1
+    return moment_position(target, since, archive)
