@@ -1,8 +1,5 @@
 """A ledger that is older than what clients were told: refused until it is declared right (H14)."""
 
-import subprocess
-import sys
-
 import pytest
 
 from ledgermq.cli.main import main
@@ -31,11 +28,10 @@ def put_back(place, records):
         surgery.write(place, record.topic(), record.key(), record.value(), headers=headers)
 
 
-def discard(place):
-    """Declares the log right as it is."""
-    command = [sys.executable, "-m", "ledgermq.processor", "discard-checkpoints"]
-    command += ["--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix]
-    subprocess.run(command, check=True)
+def called(place, *words):
+    """The exit code of a command that speaks to the place."""
+    where = ("--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix)
+    return main([*words, *where, "--timeout", "5"])
 
 
 @pytest.mark.parametrize("kept", [0, -1])
@@ -54,17 +50,21 @@ def test_a_ledger_that_ends_before_what_lanes_tell_stops_the_start_until_it_is_d
     assert (f"ends at position {highest - 1}, but" if kept else "is empty, but") in refused.log
     assert f"has an outcome of position {highest}: " in refused.log
     assert "Traceback" not in refused.log
-    where = ("--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix)
-    assert main(["doctor", *where, "--timeout", "5"]) == 4
+    assert called(place, "doctor") == 4
     assert f"has an outcome of position {highest}: " in " ".join(capsys.readouterr().out.split())
-    discard(place)
+    assert called(place, "checkpoint", "discard", "--yes") == 0
     place.worker("third")
     put(place.client().open(), 2)
     check_history(place)
 
 
-def test_a_ledger_that_grew_anew_below_what_lanes_tell_stops_the_worker_before_it_tells_more(place):
-    """As where clients went on while no worker would run on a ledger that had lost its end."""
+def test_a_ledger_that_grew_anew_below_what_lanes_tell_stops_the_worker_before_it_tells_more(
+    place, capsys
+):
+    """As where clients went on while no worker would run on a ledger that had lost its end.
+
+    Where it is trimmed, checkpoints have to stay, and outcomes alone are discarded.
+    """
     worker = place.worker("first", CHECKPOINT_SECONDS=3600)
     client = place.client()
     session = client.open()
@@ -81,8 +81,11 @@ def test_a_ledger_that_grew_anew_below_what_lanes_tell_stops_the_worker_before_i
     assert refused.wait() == 4
     assert f"the log up to position {last} is not the one whose outcomes" in refused.log
     assert len(read_partition(place.bootstrap, place.topics.outcomes, 0)) == len(before)
-    discard(place)
-    assert "(from the beginning)" in place.worker("third").log
+    surgery.delete_records(place, place.topics.operations, 0, 1)
+    assert called(place, "checkpoint", "discard", "--yes") == 1
+    assert "`ledgermq checkpoint discard --outcomes`" in capsys.readouterr().err
+    assert called(place, "checkpoint", "discard", "--outcomes", "--yes") == 0
+    assert "(from a checkpoint)" in place.worker("third").log
 
 
 def test_what_is_no_outcome_of_a_worker_on_a_lane_stops_no_start(place):

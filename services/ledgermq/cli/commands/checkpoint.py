@@ -16,8 +16,14 @@ def checkpoint() -> None:
 
 @checkpoint.command()
 @click.option("--yes", is_flag=True, help="Do it; without --yes nothing is changed.")
+@click.option(
+    "--outcomes",
+    is_flag=True,
+    help="Discard the outcomes alone, and no checkpoint: where the log is trimmed, these are "
+    "needed.",
+)
 @resting_target_options
-def discard(target: Target, output: Output, yes: bool) -> None:
+def discard(target: Target, output: Output, yes: bool, outcomes: bool) -> None:
     """Discard all checkpoints of the queue manager, so that its worker starts from the log.
 
     Use it when a worker refuses to run because checkpoints or outcomes do not belong to this log,
@@ -25,19 +31,27 @@ def discard(target: Target, output: Output, yes: bool) -> None:
     while one runs, as the next checkpoints of that would lack what is gone. Nothing is lost: the
     next worker folds all operations again, and writes all outcomes again.
     """
-    from ledgermq.processor.checkpoints.loading import DiscardRefusedError, discard_checkpoints
+    from ledgermq.processor.checkpoints.loading import (
+        DiscardRefusedError,
+        discard_checkpoints,
+        discard_outcomes,
+    )
 
     claim = target.claim()
     if not yes:
+        what = "outcomes" if outcomes else "checkpoints"
+        also = "" if outcomes else "; the next worker folds the whole log again"
         raise click.UsageError(
-            f"this discards all checkpoints of {target.queue_manager} at {target.bootstrap}; the "
-            "next worker folds the whole log again. Add --yes to do it"
+            f"this discards all {what} of {target.queue_manager} at {target.bootstrap}{also}. Add "
+            "--yes to do it"
         )
     target.refuse_if_served(DiscardRefusedError)
-    count = discard_checkpoints(
+    discard_them = discard_outcomes if outcomes else discard_checkpoints
+    count = discard_them(
         target.bootstrap, target.topics, claim, timeout_seconds=target.timeout_seconds
     )
+    told = "the outcomes" if count is None else count_of(count, "checkpoint")
     output.done(
-        f"{count_of(count, 'checkpoint')} of {target.queue_manager} discarded",
-        {"queue_manager": target.queue_manager, "discarded": count},
+        f"{told} of {target.queue_manager} discarded",
+        {"queue_manager": target.queue_manager, "discarded": count or 0},
     )

@@ -354,10 +354,10 @@ def discard_checkpoints(
             raise LogIncompleteError(
                 f"{claim.queue_manager}: {topics.operations}-{claim.partition} begins at {begins}, "
                 "not at 0: without its checkpoints the state could not be folded again. Nothing "
-                "was discarded; restore the log, or the checkpoints that belong to it"
+                "was discarded; restore the log, or the checkpoints that belong to it. Where only "
+                "outcomes are of another log, use `ledgermq checkpoint discard --outcomes`"
             )
         records = read_stored_records(reader, topics, claim)
-    lanes = [lane_partition(claim.partition, claim.lanes, lane) for lane in range(claim.lanes)]
     try:
         write_all(
             checkpoint_producer(bootstrap, timeout_seconds),
@@ -366,9 +366,27 @@ def discard_checkpoints(
             [(key, None) for key in records.all_keys()],
             timeout_seconds,
         )
-        delete_before(bootstrap, topics.outcomes, dict.fromkeys(lanes, OFFSET_END), timeout_seconds)
     except KafkaException as error:
         raise LogUnreadableError(
             f"{claim.queue_manager}: not all checkpoints were discarded: {error}; do it again"
         ) from error
+    discard_outcomes(bootstrap, topics, claim, timeout_seconds=timeout_seconds)
     return len(records.manifests)
+
+
+def discard_outcomes(
+    bootstrap: str, topics: Topics, claim: Claim, *, timeout_seconds: float
+) -> None:
+    """Takes away what the lanes of a queue manager tell, and no worker then holds against its log.
+
+    Raises:
+        LogUnreadableError: Kafka did not answer, or did not take all of it.
+        AccessDeniedError: Kafka does not let us take outcomes away.
+    """
+    lanes = [lane_partition(claim.partition, claim.lanes, lane) for lane in range(claim.lanes)]
+    try:
+        delete_before(bootstrap, topics.outcomes, dict.fromkeys(lanes, OFFSET_END), timeout_seconds)
+    except KafkaException as error:
+        raise LogUnreadableError(
+            f"{claim.queue_manager}: not all outcomes were discarded: {error}; do it again"
+        ) from error
