@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ledgermq import aio
+from ledgermq import TemporaryDestinationDeletedError, aio
 from support.brokers.serving import put, served_until_empty
 
 WHO = {"actor": "op", "reason": "test"}
@@ -90,3 +90,21 @@ def test_in_a_protected_queue_each_function_is_called_once_and_waits_for_its_tur
     )
     served_until_empty(service, own_connection, queue)
     assert sorted(seen) == ["a", "b", "c", "d"]
+
+
+def test_a_request_whose_asker_is_gone_is_worked_on_once(place, service, own_connection, queue):
+    """Its function learns of it before the commit, which goes on without the answer (SES-39)."""
+    with place.connect() as gone, gone.session() as session:
+        session.requestor(queue).request("a", timeout=0)
+    unanswered = []
+
+    @service.consumer(queue, transacted=True, redelivery_delay_ms=0)
+    async def take(request, session):
+        await session.reply(request, "b")
+        try:
+            await session.flush()
+        except TemporaryDestinationDeletedError:
+            unanswered.append((request.body, request.delivery_count))
+
+    served_until_empty(service, own_connection, queue)
+    assert unanswered == [("a", 1)]
