@@ -26,10 +26,10 @@ FROM (
 IN_FLIGHT = "('unacknowledged', 'uncommitted get')"
 # What is told of a message of which its application said, in its own words, why.
 PUT_BACK, SENT_AWAY = "the application put it back", "its application rejected it"
-# Whether a message goes because its application rejected it.
-REJECTED = (
-    f"(before IN {IN_FLIGHT} AND entry = 'Reject' AND entry_session = session AND is_for_good)"
-)
+# Whether a message goes because its application rejected it; or because it put it back too often.
+NAMED_BY_REJECT = f"before IN {IN_FLIGHT} AND entry = 'Reject' AND entry_session = session"
+REJECTED = f"({NAMED_BY_REJECT} AND is_for_good)"
+PUT_BACK_LAST = f"({NAMED_BY_REJECT} AND NOT is_for_good)"
 # Whether a message goes, or is available, because it came back: at once, or as its delay ended.
 CAME_BACK = f"(before IN {IN_FLIGHT} OR before = 'delayed' AND waited_until <= time_us)"
 EVENT = f"""
@@ -98,6 +98,7 @@ CASE event
     WHEN 'moved' THEN CASE
         WHEN kind = 'topic' THEN 'the last subscription that had it sent it elsewhere'
         WHEN {REJECTED} THEN '{SENT_AWAY}'
+        WHEN {PUT_BACK_LAST} THEN '{PUT_BACK}, and its redelivery limit is exceeded'
         WHEN {CAME_BACK} THEN 'its redelivery limit is exceeded'
         ELSE 'by administration' END
     WHEN 'parked' THEN 'it follows one of its group that came back too often or was rejected'
@@ -108,6 +109,8 @@ CASE event
         WHEN before IN ('new', 'uncommitted put') THEN 'no subscription wants it'
         WHEN kind = 'topic' THEN 'no subscription has it'
         WHEN {REJECTED} THEN '{SENT_AWAY}, and it has nowhere to go'
+        WHEN {PUT_BACK_LAST} THEN
+            '{PUT_BACK}, its redelivery limit is exceeded, and it has nowhere to go'
         WHEN {CAME_BACK} THEN 'its redelivery limit is exceeded, and it has nowhere to go'
         ELSE 'its subscription ended with its last consumer' END
 END

@@ -138,6 +138,23 @@ def late_and_too_often():
     return script
 
 
+def put_back_once_too_often():
+    """Return a log in which messages are put back by their application over their limit."""
+    script = Script()
+    session = script.session()
+    session.send(op.CreateQueue, queue="dead")
+    for queue, destination in (("last", "queue:dead"), ("lossy", "")):
+        limited = {"redelivery_limit": 0, "error_destination": destination}
+        session.send(op.CreateQueue, queue=queue, settings=given_settings(limited))
+        session.put(queue, "a")
+    for number, queue in ((1, "last"), (2, "lossy")):
+        session.consumer(queue, number, credit=1)
+        named = [{"first": number, "last": number}]
+        fields = {"deliveries": named, "requeue": True, "reason": "the database is away"}
+        session.send(op.Reject, consumer=number, **fields)
+    return script
+
+
 @pytest.fixture(scope="module")
 def lives():
     """Return the life of a message of each story, by a name of ours."""
@@ -170,6 +187,10 @@ def lives():
     sent_away = {"rejected": "queue:q", "rejected_for_good": "queue:lossy"}
     asked_of = {name: put_of(script, destination) for name, destination in sent_away.items()}
     ask("rejected", script, **asked_of)
+    script = put_back_once_too_often()
+    too_often = {"put_back_last": "queue:last", "put_back_for_good": "queue:lossy"}
+    asked_of = {name: put_of(script, destination) for name, destination in too_often.items()}
+    ask("put back", script, **asked_of)
     script = losses.two_losses()
     ask("losses", script, lost=put_of(script, "queue:q"))
     script = lost_as_others_come()
@@ -296,6 +317,17 @@ def test_a_message_that_was_rejected_says_so_and_why(lives):
     nowhere = "queue lossy: its application rejected it, and it has nowhere to go"
     dropped = ("dropped", f"{nowhere}, as delivery 2 of session 0 came back")
     assert steps_of(lives["rejected_for_good"])[-1] == dropped
+
+
+def test_a_message_that_was_put_back_once_too_often_says_so_and_why(lives):
+    """The last words of its application are on the log as all others are (INF-11)."""
+    over = "the application put it back, and its redelivery limit is exceeded"
+    came_back = "as delivery 1 of session 0 came back: the database is away"
+    assert ("moved", f"queue last: {over}, {came_back}") in steps_of(lives["put_back_last"])
+    dropped = over.replace(", and", ",") + ", and it has nowhere to go"
+    came_back = came_back.replace("delivery 1", "delivery 2")
+    last = ("dropped", f"queue lossy: {dropped}, {came_back}")
+    assert steps_of(lives["put_back_for_good"])[-1] == last
 
 
 def test_a_limit_is_told_as_such_when_a_delay_ends(lives):
