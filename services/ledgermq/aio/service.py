@@ -421,12 +421,14 @@ class Service:
         try:
             # In a task of its own: a function that cancels its task does not cancel the service's.
             await asyncio.create_task(self._call(route, message, session, thread))
-        except MessageRejectedError as rejection:
-            await self._reject(session, message, route, rejection)
         except (Exception, asyncio.CancelledError) as problem:
             if isinstance(problem, asyncio.CancelledError) and _is_cancelled():
                 raise
-            await self._give_back(session, message, route)
+            rejection = _rejection_in(problem)
+            if rejection is None:
+                await self._give_back(session, message, route)
+            else:
+                await self._reject(session, message, route, rejection)
         else:
             await self._settle(session, message, route)
 
@@ -482,6 +484,14 @@ class Service:
             # As of a lambda around a coroutine function: the work is only begun with this.
             if inspect.isawaitable(returned):
                 await returned
+
+
+def _rejection_in(problem: BaseException) -> BaseException | None:
+    """The rejection that a function raised, or one of the tasks of a task group in it."""
+    if isinstance(problem, BaseExceptionGroup):
+        found = problem.subgroup(MessageRejectedError)
+        return None if found is None else _rejection_in(found.exceptions[0])
+    return problem if isinstance(problem, MessageRejectedError) else None
 
 
 def _tell_taken_away(route: _Route, message: Message, error: DeliveryUnknownError) -> None:

@@ -214,7 +214,17 @@ def test_a_function_may_have_its_message_later(service, own_connection, queue, d
     assert "too many requests" in caplog.text
 
 
-@pytest.mark.parametrize("function", [reject_in_a_thread, reject, reject_in_a_unit_of_work])
+async def reject_in_a_task_group(message):
+    """A coroutine function of which one task of several finds that out."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asyncio.sleep(0))
+        group.create_task(reject(message))
+
+
+REJECTING = [reject_in_a_thread, reject, reject_in_a_unit_of_work, reject_in_a_task_group]
+
+
+@pytest.mark.parametrize("function", REJECTING)
 def test_a_message_that_a_function_rejects_is_not_delivered_again(
     service, own_connection, queue, dead, caplog, function
 ):

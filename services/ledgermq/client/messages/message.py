@@ -417,7 +417,8 @@ class Message(PropertyAccess):
             DeliveryUnknownError: administration, or a time limit of the unit of work, took it away.
             IllegalStateError: the session acknowledges by itself (AUTO, DUPS_OK: there a listener
                 raises to put it back), or is closed, the message was browsed, or the reason is too
-                long, or the delay is negative, too long, or given without `requeue`.
+                long or no text that can be written, or the delay is negative, too long, or given
+                without `requeue`.
             OutcomeUnknownError: no outcome within the time-out.
         """
         self._got().reject(self.deliveries, reason, requeue=requeue, delay=delay, timeout=timeout)
