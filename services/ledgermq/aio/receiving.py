@@ -176,6 +176,7 @@ class Requestor(Closing):
             reply = await self._consumer.receive(left)
             if reply is None or reply.correlation_id in wanted:
                 return reply
+            await self._consumer._taking.run(self._consumer._shared.leave_aside(reply))
 
     async def close(self) -> None:
         """Ends it and its temporary queue; see `ledgermq.Requestor.close`."""

@@ -65,6 +65,46 @@ def test_a_coroutine_s_requestor_can_be_closed_afterwards_too(run, place, queue)
         run(work)
 
 
+def answer_late(session, requests):
+    """Answers a request that was given up, and then the next one."""
+    for text in ("late", "in time"):
+        session.reply(requests.receive(20), text)
+
+
+@pytest.mark.parametrize("mode", ["AUTO", "CLIENT", "INDIVIDUAL"])
+def test_a_reply_that_came_too_late_is_in_nobody_s_way(place, queue, mode):
+    """Its asker never sees it, and so could not acknowledge it: the requestor does."""
+    with place.connect() as asking, place.connect() as answering, answering.session() as answers:
+        requests = answers.consumer(queue)
+        with asking.session(ack=mode) as session, session.requestor(queue) as requestor:
+            assert requestor.request("a", timeout=0) is None
+            thread = threading.Thread(target=answer_late, args=(answers, requests))
+            thread.start()
+            reply = requestor.request("b", timeout=20)
+            thread.join(20)
+            assert reply.body == "in time"
+            reply.acknowledge()
+
+
+def test_a_coroutine_s_late_reply_is_in_nobody_s_way_either(run, place, queue):
+    """As that of a thread."""
+
+    async def work(connection):
+        async with (
+            connection.session(ack="INDIVIDUAL") as session,
+            session.requestor(queue) as requestor,
+        ):
+            assert await requestor.request("a", timeout=0) is None
+            threading.Thread(target=answer_late, args=(answers, requests)).start()
+            reply = await requestor.request("b", timeout=20)
+            await reply.acknowledge()
+            return reply.body
+
+    with place.connect() as answering, answering.session() as answers:
+        requests = answers.consumer(queue)
+        assert run(work) == "in time"
+
+
 def test_what_a_requestor_s_block_raises_is_not_hidden_by_its_close(connection, queue):
     """The reply that it was about is not acknowledged, so that the close is refused."""
     answer_one(connection, queue, "re")

@@ -352,6 +352,10 @@ class Getter(Generic[M]):
     def acknowledge(self, deliveries: range, timeout: float | None, wait: bool) -> Any:
         return self._run(self.work.acknowledge_message(deliveries, timeout, wait=wait))
 
+    def leave_aside(self, message: Message) -> Steps[None]:
+        """Settles, alone, a message that its application will not get to see."""
+        return self.work.settling.acknowledge(message.deliveries, wait=False)
+
     def reject(
         self,
         deliveries: range,

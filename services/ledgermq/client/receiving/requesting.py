@@ -43,7 +43,7 @@ class Requestor(ClosingInAnyCase):
 
     Each request names a temporary queue of its own connection as `reply_to`. A reply bears the
     request's message id, or the correlation id that the request had, as its correlation id; what
-    comes too late for a request that was given up is left aside.
+    comes too late for a request that was given up is acknowledged unseen.
 
     Attributes:
         reply_to: The temporary queue, as a destination.
@@ -78,6 +78,7 @@ class Requestor(ClosingInAnyCase):
             reply = self._consumer.receive(left)
             if reply is None or reply.correlation_id in wanted:
                 return reply
+            self._work.engine.run(self._consumer._shared.leave_aside(reply))
 
     def close(self) -> None:
         """Ends it and its temporary queue. Closing twice does nothing.
