@@ -16,6 +16,7 @@ from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import GetOptionsOfCall
 from ledgermq.client.receiving.browser import Browser as ThreadedBrowser
 from ledgermq.client.receiving.getter import Getter, OfConsumer
+from ledgermq.errors import IllegalStateError
 
 
 @typed
@@ -160,13 +161,32 @@ class Requestor(Closing):
         # Ends the temporary queue, if the session is open still.
         self._leave = leave
         self._is_over = False
+        self._is_asking = False
         self.reply_to = consumer.destination
 
     async def request(
         self, body: Sendable, *, timeout: float | None = None, **fields: Any
     ) -> Message | None:
-        """Sends a request and waits for its reply; see `ledgermq.Requestor.request`."""
+        """Sends a request and waits for its reply; see `ledgermq.Requestor.request`.
+
+        Raises:
+            IllegalStateError: another coroutine waits for a reply here.
+        """
         check_seconds("timeout", timeout)
+        if self._is_asking:
+            raise IllegalStateError(
+                "another coroutine waits for a reply of this requestor, and each would take the "
+                "replies of the other: make a requestor for each"
+            )
+        self._is_asking = True
+        try:
+            return await self._request(body, timeout, fields)
+        finally:
+            self._is_asking = False
+
+    async def _request(
+        self, body: Sendable, timeout: float | None, fields: dict[str, Any]
+    ) -> Message | None:
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
         receipt = await self._producer.send(body, reply_to=self.reply_to, **fields)

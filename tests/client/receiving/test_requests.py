@@ -1,5 +1,6 @@
 """Temporary destinations, requests and replies (SES-39)."""
 
+import asyncio
 import threading
 
 import pytest
@@ -103,6 +104,21 @@ def test_a_coroutine_s_late_reply_is_in_nobody_s_way_either(run, place, queue):
     with place.connect() as answering, answering.session() as answers:
         requests = answers.consumer(queue)
         assert run(work) == "in time"
+
+
+def test_two_coroutines_do_not_share_a_requestor(run, queue):
+    """The one would take the reply of the other, which would wait in vain."""
+
+    async def work(connection):
+        async with connection.session() as session, session.requestor(queue) as requestor:
+            asking = asyncio.create_task(requestor.request("a", timeout=2))
+            await asyncio.sleep(0)
+            with pytest.raises(ledgermq.IllegalStateError, match="a requestor for each"):
+                await requestor.request("b", timeout=2)
+            assert await asking is None
+            return await requestor.request("c", timeout=0)
+
+    assert run(work) is None
 
 
 def test_what_a_requestor_s_block_raises_is_not_hidden_by_its_close(connection, queue):
