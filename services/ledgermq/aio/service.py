@@ -486,7 +486,7 @@ class Service:
                 await returned
 
 
-def _rejection_in(problem: BaseException) -> BaseException | None:
+def _rejection_in(problem: BaseException) -> MessageRejectedError | None:
     """The rejection that a function raised, or one of the tasks of a task group in it."""
     if isinstance(problem, BaseExceptionGroup):
         found = problem.subgroup(MessageRejectedError)

@@ -190,7 +190,7 @@ async def reject(message):
 
 async def reject_in_a_unit_of_work(message, session):
     """A coroutine function that has sent something for its message already."""
-    await session.producer("queue:bills").send(message.body)
+    await session.producer(f"{message.destination}.bills").send(message.body)
     reject_in_a_thread(message)
 
 
@@ -237,4 +237,4 @@ def test_a_message_that_a_function_rejects_is_not_delivered_again(
     assert (rejected.body, rejected.origin.reason) == ("bad", "rejected")
     assert "no such customer" in caplog.text
     if function is reject_in_a_unit_of_work:
-        assert [one.body for one in own_connection.browser("queue:bills")] == ["good"]
+        assert [one.body for one in own_connection.browser(f"{queue}.bills")] == ["good"]
