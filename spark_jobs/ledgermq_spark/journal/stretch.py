@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -37,8 +36,11 @@ from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    # What gives the records from a position on.
+    Records = Callable[[int], DataFrame]
 
-STEPS: Final = 3
+
+STEPS: Final = 2
 # Of what is gone, so many are named.
 FIRST_MAX: Final = 3
 
@@ -116,17 +118,12 @@ def stretch_of(
         ArchiveBusyError: Somebody else adds to the archive at this moment.
     """
     tell = progress or (lambda *_: None)
-    tell("locating", 0, STEPS)
-    topics = Topics(topic_prefix)
-    claim, log = locate(bootstrap, topics, queue_manager)
+    tell("folding", 0, STEPS)
     spark = spark or spark_session()
     path = directory or directory_until_exit()
-    records: Callable[[int], DataFrame]
     if archive is None:
-        checkpoint = _checkpoint_below(bootstrap, topics, claim, log, first)
-        tell("folding", 1, STEPS)
-        rebuilt = moves_told(spark, bootstrap, claim, log, checkpoint, path)
-        records = partial(_records, spark, bootstrap, log)
+        topics = Topics(topic_prefix)
+        rebuilt, records = _logged(spark, bootstrap, topics, queue_manager, first, path)
     else:
         update_archive(
             bootstrap,
@@ -138,7 +135,7 @@ def stretch_of(
             progress=progress,
         )
         rebuilt, records = _archived(spark, LogArchive(archive, queue_manager).sealed())
-    tell("reading", 2, STEPS)
+    tell("reading", 1, STEPS)
     arrivals = arrivals_in(spark, rebuilt).where(f.col("position") >= first)
     meant = f.col("position") <= last
     if sources:
@@ -172,15 +169,22 @@ def _checkpoint_below(
     return checkpoint
 
 
-def _records(spark: SparkSession, bootstrap: str, log: PartitionRange, start: int) -> DataFrame:
-    """The records of a log from a position on, or from its beginning if that was cut."""
-    begins = min(max(log.start, start), log.end)
-    return read_raw(spark, bootstrap, [replace(log, start=begins)], in_order=False)
+def _logged(
+    spark: SparkSession, bootstrap: str, topics: Topics, queue_manager: str, first: int, path: Path
+) -> tuple[Rebuilt, Records]:
+    """What the fold of a log tells from a position on, and what gives its records."""
+    claim, log = locate(bootstrap, topics, queue_manager)
+    checkpoint = _checkpoint_below(bootstrap, topics, claim, log, first)
+    rebuilt = moves_told(spark, bootstrap, claim, log, checkpoint, path)
+
+    def records(start: int) -> DataFrame:
+        begins = min(max(log.start, start), log.end)
+        return read_raw(spark, bootstrap, [replace(log, start=begins)], in_order=False)
+
+    return rebuilt, records
 
 
-def _archived(
-    spark: SparkSession, stretches: Sequence[ArchivedStretch]
-) -> tuple[Rebuilt, Callable[[int], DataFrame]]:
+def _archived(spark: SparkSession, stretches: Sequence[ArchivedStretch]) -> tuple[Rebuilt, Records]:
     """What the fold of all of an archive told, and what gives its records from a position on."""
     for one in stretches:
         one.check()
@@ -196,9 +200,7 @@ def _archived(
     return rebuilt, records
 
 
-def _read(
-    store: Store, records: Callable[[int], DataFrame], arrivals: DataFrame, meant: Column
-) -> DataFrame:
+def _read(store: Store, records: Records, arrivals: DataFrame, meant: Column) -> DataFrame:
     """What came in from the stretch's beginning on, kept on disk; what is not meant has no body."""
     lowest = arrivals.where(meant).agg(f.min("put_position")).collect()[0][0]
     # Copies stand behind their originals.

@@ -37,7 +37,10 @@ def anchors_on_lanes(reader: PartitionReader, topics: Topics, claim: Claim) -> d
         LogUnreadableError: Kafka did not answer.
         AccessDeniedError: The lanes may not be read.
     """
-    told = dict(_last_told(reader, topics, claim))
+    told: dict[int, bytes | None] = {}
+    for position, chain in _last_told(reader, topics, claim):
+        # An answer, which has no chain, mostly comes behind outcomes of its position.
+        told[position] = chain or told.get(position)
     # Behind them: what is told was on the log before.
     _, end = reader.ends(topics.operations, claim.partition)
     highest = max(told, default=-1)
