@@ -6,6 +6,7 @@ import pytest
 
 import ledgermq
 from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
+from ledgermq.client.sending import making
 
 pytestmark = pytest.mark.kafka
 
@@ -196,6 +197,28 @@ def test_browse_takes_nothing(cli, queue):
     ]
     assert cli("browse", queue, "--count", 2, "--body-only").lines == ["a", "b"]
     assert cli("browse", queue, "--count", 10**30, "--body-only").lines == ["a", "b", "c"]
+    assert cli("queue", "show", queue, "--json").document["current"] == 3
+
+
+def test_a_message_that_cannot_be_read_hides_no_other(cli, queue, connection, monkeypatch):
+    """It is shown with why; who would take it is told what to do, and takes nothing."""
+    with connection.session() as session:
+        producer = session.producer(f"queue:{queue}")
+        producer.send("before")
+        with monkeypatch.context() as garbled:
+            garbled.setattr(making, "encode_fields", lambda *_given, **_named: b"garbage")
+            producer.send("garbled")
+        producer.send("behind")
+    assert [line.split("\t")[-1][:8] for line in cli("browse", queue).lines[1:]] == [
+        *("before", "(message", "behind"),
+    ]
+    _, unread, _ = cli("browse", queue, "--json").documents
+    assert ("cannot be read" in unread["undecodable"], unread["sequence"]) == (True, 1)
+    looked = cli("msg", "delete", queue, "--sequence", 1, "--dry-run")
+    assert "cannot be read" in looked.out
+    refused = cli("get", queue, "--count", 3)
+    assert (refused.code, refused.out) == (USAGE, "")
+    assert f"`ledgermq msg delete {queue} --sequence 1`" in refused.err
     assert cli("queue", "show", queue, "--json").document["current"] == 3
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ledgermq.cli.options.bodies import body_line
 from ledgermq.cli.options.consent import actor_option, confirm, dry_run_option, yes_option
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.journal_choice import (
@@ -29,9 +28,9 @@ from ledgermq.cli.options.setting_options import Duration
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Count
-from ledgermq.cli.printing.message_rows import message_document
+from ledgermq.cli.printing.message_rows import message_document, shown_body
 from ledgermq.cli.printing.output import Column, Output, count_of, size_text
-from ledgermq.errors import LedgerMQError, MessageUndecodableError, RepublishStoppedError
+from ledgermq.errors import LedgerMQError, RepublishStoppedError
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
@@ -356,20 +355,14 @@ def _row(one: JournaledMessage) -> dict[str, Any]:
     from ledgermq.client.admin.copies import journal_message
 
     names = ("position", "destination", "sequence", "message_id", "enqueued_at", "expires_at")
-    try:
-        body = body_line(journal_message(one).unloaded_body)
-    except MessageUndecodableError as error:
-        body = f"({error})"
-    return {name: getattr(one, name) for name in names} | {"where": _place(one), "body": body}
+    told = {"where": _place(one), "body": shown_body(journal_message(one))}
+    return {name: getattr(one, name) for name in names} | told
 
 
 def _document(one: JournaledMessage) -> dict[str, Any]:
     from ledgermq.client.admin.copies import journal_message
 
-    try:
-        told = message_document(journal_message(one))
-    except MessageUndecodableError as error:
-        told = {"message_id": one.message_id, "sequence": one.sequence, "undecodable": str(error)}
+    told = message_document(journal_message(one))
     for name in ("queue", "delivery_count", "redelivered"):
         told.pop(name, None)
     return {

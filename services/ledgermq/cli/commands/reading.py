@@ -15,6 +15,7 @@ from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Count, Number
 from ledgermq.cli.printing.message_rows import print_messages
 from ledgermq.cli.printing.output import Output
+from ledgermq.errors import MessageUndecodableError
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
@@ -84,6 +85,8 @@ def get(
             messages = _take(connection, consumer, queue, selector, wanted, deadline)
             if not messages:
                 break
+            for message in messages:
+                _check_readable(queue, message)
             found += print_messages(output, messages, body_only=body_only)
             # Only what was printed is acknowledged; what is not goes back when the session closes.
             if not no_ack:
@@ -115,6 +118,20 @@ def _take(
         if message is not None:
             messages.append(message)
     return messages
+
+
+def _check_readable(queue: str, message: Message) -> None:
+    """Refuses to take what cannot be printed; MessageUndecodableError says what to do with it."""
+    try:
+        _ = message.unloaded_body
+    except MessageUndecodableError as error:
+        number = message.sequence
+        error.add_note(
+            f"look at it with `ledgermq browse {queue}`, and move or delete it with `ledgermq msg "
+            f"move {queue} OTHER --sequence {number}` or `ledgermq msg delete {queue} --sequence "
+            f"{number}`"
+        )
+        raise
 
 
 def _is_coming(connection: Connection, queue: str, selector: str, held: int) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ledgermq.cli.options.bodies import body_line, selector_option
+from ledgermq.cli.options.bodies import selector_option
 from ledgermq.cli.options.consent import (
     actor_option,
     confirm,
@@ -19,6 +19,7 @@ from ledgermq.cli.options.consent import (
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.options.together import Count, Read, together
+from ledgermq.cli.printing.message_rows import shown_body
 from ledgermq.cli.printing.output import Column, Output, count_of
 from ledgermq.wire.content.objects import LONG_MAX
 
@@ -183,5 +184,5 @@ def _row(message: Message) -> dict[str, Any]:
         "message_id": message.message_id,
         "origin": "" if origin is None else f"{origin.destination}@{origin.sequence}",
         "why": "" if origin is None else origin.reason,
-        "body": body_line(message.unloaded_body),
+        "body": shown_body(message),
     }

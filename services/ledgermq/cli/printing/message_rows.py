@@ -9,6 +9,7 @@ import click
 
 from ledgermq.cli.options.bodies import body_document, body_line
 from ledgermq.cli.printing.output import Column, Output, plain
+from ledgermq.errors import MessageUndecodableError
 
 if TYPE_CHECKING:
     from ledgermq.client.messages.message import Message
@@ -57,8 +58,16 @@ def _row(message: Message, *, for_people: bool) -> dict[str, Any]:
         "timestamp": f"{enqueued:%H:%M:%S} UTC" if for_people else enqueued,
         "message_id": message.message_id,
         "group": _group(message, for_people=for_people),
-        "body": body_line(message.unloaded_body),
+        "body": shown_body(message),
     }
+
+
+def shown_body(message: Message) -> str:
+    """The body as a line of a table, or why it cannot be read: that hides no other message."""
+    try:
+        return body_line(message.unloaded_body)
+    except MessageUndecodableError as error:
+        return f"({error})"
 
 
 def _group(message: Message, *, for_people: bool) -> str:
@@ -73,6 +82,11 @@ def _group(message: Message, *, for_people: bool) -> str:
 
 
 def message_document(message: Message) -> dict[str, Any]:
+    """All of a message for JSON; `undecodable` says why, in place of what cannot be read."""
+    try:
+        content = {"reply_to": message.reply_to, **body_document(message.unloaded_body)}
+    except MessageUndecodableError as error:
+        content = {"undecodable": str(error)}
     return {
         "message_id": message.message_id,
         "queue": message.destination.removeprefix("queue:"),
@@ -87,7 +101,6 @@ def message_document(message: Message) -> dict[str, Any]:
         "put_position": message.put_position,
         "put_index": message.put_index,
         "correlation_id": message.correlation_id,
-        "reply_to": message.reply_to,
         "type": message.type,
         "group_id": None if message.group_id is None else message.group_id.hex(),
         "group_sequence": message.group_sequence,
@@ -95,5 +108,5 @@ def message_document(message: Message) -> dict[str, Any]:
         "offset": message.offset,
         "segment_status": message.segment_status,
         "properties": dict(message.properties),
-        **body_document(message.unloaded_body),
+        **content,
     }
