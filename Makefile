@@ -56,7 +56,7 @@ check: $(STAMP) ## lint, format, types, import rules, tidiness
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/test_tidy.py tests/test_imports.py
 
-test: setup ## run the tests, on a real broker and a real Spark, in four processes side by side
+test: setup ## run the tests, on a real broker and a real Spark, in five processes side by side
 	PYTHONPATH=tests $(BIN)/python -m support.side_by_side -m "not long" $(ARGS)
 
 test-fast: $(STAMP) ## run what needs neither broker nor Spark, with few examples: the inner loop

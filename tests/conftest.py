@@ -16,6 +16,7 @@ from hypothesis import settings
 from ledgermq import LedgerMQError
 from ledgermq.embedded import EmbeddedBroker
 from ledgermq.testing import MemoryBroker
+from support.side_by_side import address_of_broker
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +34,7 @@ settings.load_profile("shared")
 
 @dataclass(frozen=True, kw_only=True)
 class GivenBroker:
-    """A broker that somebody else runs, named by LEDGERMQ_TEST_BOOTSTRAP."""
+    """A broker that somebody else runs: named by LEDGERMQ_TEST_BOOTSTRAP, or of all processes."""
 
     bootstrap: str
 
@@ -90,6 +91,10 @@ def broker(
 
         with ContainerBroker() as container:
             yield container
+        return
+    shared = address_of_broker()
+    if shared:
+        yield GivenBroker(bootstrap=shared)
         return
     brief = len(request.session.items) < MANY_TESTS
     with EmbeddedBroker(tmp_path_factory.mktemp("broker"), brief=brief) as embedded:

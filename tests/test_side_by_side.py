@@ -20,7 +20,7 @@ def _item(name, *marks):
 
 
 def test_they_meet_and_each_file_is_in_one(tmp_path):
-    """One begins with what needs a broker, one with Spark, one with the rest."""
+    """Three begin with what needs a broker, one with Spark, one with the rest."""
     items = [
         _item("tests/a.py"),
         _item("tests/b.py", "spark"),
@@ -30,19 +30,23 @@ def test_they_meet_and_each_file_is_in_one(tmp_path):
         _item("tests/e.py"),
         _item("tests/f.py", "kafka"),
         _item("tests/g.py", "spark"),
+        _item("tests/h.py", "kafka"),
+        _item("tests/i.py", "kafka"),
     ]
     first = side_by_side._taken(items, 1, tmp_path)
     second = side_by_side._taken(items, 2, tmp_path)
     third = side_by_side._taken(items, 3, tmp_path)
     fourth = side_by_side._taken(items, 4, tmp_path)
+    fifth = side_by_side._taken(items, 5, tmp_path)
     assert next(first) is items[2]
     assert next(second) is items[7]
     assert next(third) is items[0]
-    assert next(fourth) is items[6]
+    assert next(fourth) is items[9]
+    assert next(fifth) is items[6]
     assert next(first) is items[3]
-    assert list(third) == [items[4], items[5]]
+    assert list(third) == [items[4], items[5], items[8]]
     assert list(second) == [items[1]]
-    assert list(first) == list(fourth) == []
+    assert list(first) == list(fourth) == list(fifth) == []
 
 
 @pytest.mark.parametrize(

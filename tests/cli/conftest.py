@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 import time
@@ -21,7 +22,8 @@ from ledgermq.cli.main import main
 from ledgermq.processor.worker.supervisor import running_installation
 from support.brokers.lent_connection import LentConnection
 
-TOPIC_PREFIX = "cli"
+# Of this process alone, as others may share the broker.
+TOPIC_PREFIX = f"cli-{os.getpid()}"
 PATIENCE_SECONDS = 60
 
 
@@ -91,6 +93,12 @@ def _wait_for(bootstrap: str, process: subprocess.Popen[bytes], log: Path) -> No
             time.sleep(0.2)
         else:
             return
+
+
+@pytest.fixture(scope="session")
+def topic_prefix(worker) -> str:
+    """What the topics of the worker are called by."""
+    return TOPIC_PREFIX
 
 
 @pytest.fixture

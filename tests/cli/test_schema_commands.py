@@ -40,22 +40,20 @@ def test_a_schema_is_listed_registered_and_checked(cli, client):
     client.set_compatibility(TICK, "FULL_TRANSITIVE")
 
 
-def test_ids_on_the_log_that_stand_for_something_else_are_found(cli, worker, client):
+def test_ids_on_the_log_that_stand_for_something_else_are_found(cli, worker, topic_prefix, client):
     """A record whose id is no schema's, or another's: tools cannot decode it, and check says so."""
     assert cli("schema", "register").code == 0
     foreign = client.register_schema("foreign", Schema('"string"', "AVRO"))
-    value = encode_operation(Tick(worker="w"))
+    topic, value = f"{topic_prefix}.operations", encode_operation(Tick(worker="w"))
     for number in (2**31 - 1, foreign):
         framing = ConfluentFraming({value[2:10]: number})
-        append_record(
-            worker, "cli.operations", 1, "QM2", value, timeout_seconds=30, framing=framing
-        )
+        append_record(worker, topic, 1, "QM2", value, timeout_seconds=30, framing=framing)
     answer = cli("schema", "check")
     assert answer.code == 4
     other, unknown = answer.out.splitlines()
     assert f"of {TICK}: of their id {2**31 - 1} the registry has no schema" in unknown
     assert f"id {foreign} the registry has another schema" in other
-    assert "cli.operations-1@" in other
+    assert f"{topic}-1@" in other
 
 
 def test_what_is_wrong_with_the_registry_is_said(cli, schema_registry, monkeypatch):
@@ -86,11 +84,11 @@ def test_a_server_that_is_no_registry_is_told_from_one_that_has_no_schemas(
     assert "does not speak the API of Confluent's registry" in answer.err
 
 
-def test_what_commands_write_is_framed_too(cli, worker, connection, client):
+def test_what_commands_write_is_framed_too(cli, worker, topic_prefix, connection, client):
     """With the registry in the environment a command is a writer like others."""
     connection.admin.create_queue("framed")
     position = cli("put", "queue:framed", "text", "--json").document["position"]
     with partition_reader(worker, 30, as_written=True) as reader:
-        assert reader.record_at("cli.operations", 0, position).value()[:1] == b"\0"
+        assert reader.record_at(f"{topic_prefix}.operations", 0, position).value()[:1] == b"\0"
     with connection.session() as session, session.consumer("queue:framed") as consumer:
         assert consumer.receive(20).body == "text"

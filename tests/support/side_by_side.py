@@ -1,13 +1,15 @@
-"""Runs the tests as four pytest processes side by side, each test in one of them: `make test`.
+"""Runs the tests as five pytest processes side by side, each test in one of them: `make test`.
 
-Waiting for a broker and computing share a machine well, so two processes begin with what needs a
-broker, from either end, one with what needs Spark, and one with the rest, which fills the time in
-which the others wait. Each takes whole files that nobody has begun, until none is left: no file
-needs to be told where it belongs. The last two never start Spark, and the first one comes to it
-last.
+Waiting for a broker and computing share a machine well, so three processes begin with what needs a
+broker, from either end and from the middle, one with what needs Spark, and one with the rest, which
+fills the time in which the others wait. Each takes whole files that nobody has begun, until none is
+left: no file needs to be told where it belongs. Only the second one begins with Spark, the first
+one comes to it last, and the others never start it.
 
 Run as a module it is the parent, which starts all with the arguments given, prefixes their lines
-and ends as the worst of them. Loaded by pytest as a plugin it is what a process does.
+and ends as the worst of them. It also starts the broker that they share, once one of them asks for
+it: the more Java a machine compiles, the less it tests. Loaded by pytest as a plugin it is what a
+process does.
 """
 
 from __future__ import annotations
@@ -23,9 +25,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+
+from ledgermq.embedded import EmbeddedBroker
 
 ROOT = Path(__file__).parents[2]
 # Number of a process and the directory of what all have begun, as `NUMBER:DIRECTORY`.
@@ -36,7 +41,11 @@ LONGEST = {
     ROOT / "tests/faults/test_fail_over.py",
     ROOT / "tests/processor/checkpoints/test_checkpoints.py",
 }
-OF_BROKERS, OF_SPARK, OF_THE_REST, OF_BROKERS_TOO = SIDES = (1, 2, 3, 4)
+OF_BROKERS, OF_SPARK, OF_THE_REST, OF_LAST_BROKERS, OF_MIDDLE_BROKERS = SIDES = (1, 2, 3, 4, 5)
+# In the directory of what all have begun: made by who wants the broker, and by who started it.
+WANTED, ADDRESS = "broker-wanted", "broker-address"
+LOOK_SECONDS = 0.1
+BROKER_SECONDS = 120.0
 PR_SET_PDEATHSIG = 1
 WHOLE_RUNS = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
@@ -52,11 +61,12 @@ def main(arguments: list[str]) -> int:
         ]
         for thread in threads:
             thread.start()
-        try:
-            codes = [side.wait() for side in sides]
-        except KeyboardInterrupt:
-            # The terminal interrupted them as well; they tear down what they started.
-            codes = [side.wait() for side in sides]
+        with ExitStack() as broker:
+            try:
+                codes = _wait_for(sides, Path(directory), broker)
+            except KeyboardInterrupt:
+                # The terminal interrupted them as well; they tear down what they started.
+                codes = [side.wait() for side in sides]
         for thread in threads:
             thread.join()
         _remember_failures(Path(directory), whole=all(code in WHOLE_RUNS for code in codes))
@@ -86,6 +96,19 @@ def _start(number: int, directory: Path, arguments: list[str]) -> subprocess.Pop
     )
 
 
+def _wait_for(sides: list[subprocess.Popen[str]], directory: Path, running: ExitStack) -> list[int]:
+    """Waits for all; starts the broker that they share once one of them wants it."""
+    while any(side.poll() is None for side in sides):
+        if (directory / WANTED).exists() and not (directory / ADDRESS).exists():
+            # Others than this one live briefly: here the optimising compiler pays.
+            broker = running.enter_context(EmbeddedBroker(directory / "broker"))
+            told = directory / "broker-address-begun"
+            told.write_text(broker.bootstrap, encoding="utf-8")
+            told.rename(directory / ADDRESS)
+        time.sleep(LOOK_SECONDS)
+    return [side.wait() for side in sides]
+
+
 def _print_lines(number: int, side: subprocess.Popen[str]) -> None:
     assert side.stdout is not None
     for line in side.stdout:
@@ -106,6 +129,19 @@ def _remember_failures(directory: Path, *, whole: bool) -> None:
 
 
 # -- in each of them -------------------------------------------------------------------------------
+
+
+def address_of_broker() -> str:
+    """Where the broker is that all share; empty if this process is not one of several."""
+    _, _, named = os.environ.get(SIDE_VARIABLE, "").partition(":")
+    if not named:
+        return ""
+    (Path(named) / WANTED).touch()
+    limit = time.monotonic() + BROKER_SECONDS
+    while not (Path(named) / ADDRESS).exists():
+        assert time.monotonic() < limit, "the broker that all share did not start"
+        time.sleep(LOOK_SECONDS)
+    return (Path(named) / ADDRESS).read_text(encoding="utf-8")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -149,8 +185,11 @@ def _taken(items: list[pytest.Item], number: int, directory: Path) -> Iterator[p
         # Of what needs a broker the last first: the first process comes from the other end.
         of_brokers = [path for path in reversed(ordered) if ranks[path] == 0]
         of_the_rest = [path for path in ordered if ranks[path] == 1]
-        is_first = number == OF_BROKERS_TOO
-        ordered = of_brokers + of_the_rest if is_first else of_the_rest + of_brokers
+        if number == OF_MIDDLE_BROKERS:
+            half = len(of_brokers) // 2
+            of_brokers = of_brokers[half:] + of_brokers[:half]
+        is_last = number == OF_THE_REST
+        ordered = of_the_rest + of_brokers if is_last else of_brokers + of_the_rest
     for path in ordered:
         mark = directory / str(path.relative_to(ROOT)).replace("/", "+")
         try:

@@ -305,10 +305,12 @@ def test_a_republishing_that_cannot_go_on_says_how_to_go_on_behind(cli, connecti
 
 @pytest.mark.kafka
 @pytest.mark.slow
-def test_ctrl_c_while_republishing_says_how_far_it_came(connection, worker, many, narrow):
+def test_ctrl_c_while_republishing_says_how_far_it_came(
+    connection, worker, topic_prefix, many, narrow
+):
     """Somebody who stops it must not put the first ones twice."""
     told = ("journal", "republish", "--from", "archive", "--directory", many, "--to", narrow)
-    where = ("--bootstrap", worker, "--topic-prefix", "cli")
+    where = ("--bootstrap", worker, "--topic-prefix", topic_prefix)
     process = subprocess.Popen(
         [sys.executable, "-m", "ledgermq", *told, *where, "--yes", "--json"],
         stderr=subprocess.PIPE,

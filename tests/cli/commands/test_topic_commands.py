@@ -138,12 +138,10 @@ def test_subscription_delete_asks_before_messages_go(cli, topic, connection):
     assert connection.admin.topic(topic).dropped == 1
 
 
-def test_subscription_of_a_client_id_is_deleted_with_it(cli, topic, worker):
+def test_subscription_of_a_client_id_is_deleted_with_it(cli, topic, connect):
     """While an application has the client id the command is refused; then it deletes."""
-    import ledgermq
-
     name, client = f"s.{topic}", f"c.{topic}"
-    with ledgermq.connect(f"kafka://{worker}/QM1", topic_prefix="cli", client_id=client) as own:
+    with connect(client_id=client) as own:
         subscribe(own, topic, name, number=1, shared=False)
         refused = cli("subscription", "delete", name, "--client-id", client, "--json")
         assert (refused.code, refused.error["code"]) == (REFUSED, "client-id-in-use")

@@ -31,12 +31,12 @@ NOISE = re.compile(r"warn|codecache|slf4j|openjdk|picked up|\[info\]", re.IGNORE
     ids=lambda command: command[0],
 )
 def test_no_word_of_java_or_spark_reaches_the_terminal(
-    connection, queue, worker, tmp_path, command
+    connection, queue, worker, topic_prefix, tmp_path, command
 ):
     """However much Java has to say: standard output is the answer, standard error our remarks."""
     with connection.session() as session:
         session.producer(f"queue:{queue}").send("a")
-    where = ["--bootstrap", worker, "--topic-prefix", "cli", "--json"]
+    where = ["--bootstrap", worker, "--topic-prefix", topic_prefix, "--json"]
     ended = subprocess.run(
         [sys.executable, "-m", "ledgermq", *command, *where],
         cwd=tmp_path,

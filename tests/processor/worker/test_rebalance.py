@@ -83,6 +83,7 @@ def test_a_zombie_changes_no_outcome(place):
     second.wait_for_log("state loaded")
     traffic.run(10)
     traffic.settle()
+    assert place.client(0).ask("CHECKPOINT", wait_seconds=60.0)["reason"] == ""
     first.signal(signal.SIGCONT)
     traffic.run(10)
     traffic.settle()
