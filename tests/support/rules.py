@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,13 @@ from support.checkout import ROOT, SCRIPTS
 TITLE = re.compile(r"^=== (.*)$", re.MULTILINE)
 RULE = re.compile(r"\b(SEQ|SES|INF|DB|GRP)-(\d\d)\b")
 NAMED = re.compile(r"_(seq|ses|inf|db|grp)_(\d\d)(?=_|$)")
+
+
+# For each rule all tests are asked.
+@cache
+def _rules_in(text: str, name: str) -> frozenset[str]:
+    found = [*RULE.findall(text), *NAMED.findall(name)]
+    return frozenset(f"{family.upper()}-{number}" for family, number in found)
 
 
 class Naming(NamedTuple):
@@ -32,10 +40,9 @@ class Naming(NamedTuple):
     text: str
 
     @property
-    def rules(self) -> set[str]:
+    def rules(self) -> frozenset[str]:
         """The rules that it names."""
-        found = [*RULE.findall(self.text), *NAMED.findall(self.name)]
-        return {f"{family.upper()}-{number}" for family, number in found}
+        return _rules_in(self.text, self.name)
 
     @property
     def is_script(self) -> bool:
