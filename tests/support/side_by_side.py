@@ -15,6 +15,7 @@ process does.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import shutil
@@ -31,6 +32,7 @@ from pathlib import Path
 import pytest
 
 from ledgermq.embedded import EmbeddedBroker
+from ledgermq.garbage import SELDOM
 
 ROOT = Path(__file__).parents[2]
 # Number of a process and the directory of what all have begun, as `NUMBER:DIRECTORY`.
@@ -145,9 +147,11 @@ def address_of_broker() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A process does not outlive the one that started all (Linux)."""
+    """A process does not outlive the one that started all (Linux), and seldom looks for cycles."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # As workers have it: folds are most of what is computed here.
+    gc.set_threshold(*SELDOM)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -157,6 +161,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         raise session.Interrupted(f"{session.testsfailed} errors during collection")
     if session.config.option.collectonly:
         return True
+    # What was collected stays to the end: looking through it for cycles, over and over, took as
+    # long as some of the tests.
+    gc.collect()
+    gc.freeze()
     number, _, directory = os.environ[SIDE_VARIABLE].partition(":")
     items = _taken(session.items, int(number), Path(directory))
     item = next(items, None)
