@@ -50,11 +50,12 @@ def obstacles_document(state: QueueManager, queue: Queue) -> Document:
 
 
 def _obstacles(state: QueueManager, queue: Queue) -> Iterator[Document]:
-    of_messages = [*_of_available(queue), *_of_waiting(queue), *_of_held(state, queue)]
+    holders = _holders(state, queue)
+    of_messages = [*_of_available(queue), *_of_waiting(queue), *_of_held(state, queue, holders)]
     yield from sorted(of_messages, key=lambda one: -one["messages"])
     for consumer in queue.consumers.values():
         if consumer.open:
-            yield _of_consumer(queue, consumer)
+            yield _of_consumer(queue, consumer, holders)
 
 
 def _obstacle(cause: str, **given: object) -> Document:
@@ -113,8 +114,8 @@ def _of_waiting(queue: Queue) -> Iterator[Document]:
             yield _obstacle(cause, messages=queue.counts[state], until=min(moments))
 
 
-def _of_held(state: QueueManager, queue: Queue) -> Iterator[Document]:
-    for consumer in _holders(queue):
+def _of_held(state: QueueManager, queue: Queue, holders: Iterable[Consumer]) -> Iterator[Document]:
+    for consumer in holders:
         session, about = consumer.session, {"consumer": consumer.number}
         since = session.unit_of_work_began_at
         yield _held_by("in-flight", consumer.in_flight, session, since, **about)
@@ -128,15 +129,13 @@ def _of_held(state: QueueManager, queue: Queue) -> Iterator[Document]:
         yield _held_by("blocked-put", len(put.messages), put.session, put.since)
 
 
-def _holders(queue: Queue) -> list[Consumer]:
+def _holders(state: QueueManager, queue: Queue) -> list[Consumer]:
     """Whose deliveries are in flight; a consumer that was closed is no longer one of the queue."""
-    if not queue.in_flight:
-        return []
-    held = (one.consumer for one in queue.messages.values())
-    return list({one.key: one for one in held if one is not None}.values())
+    consumers = (one for session in state.sessions.values() for one in session.consumers.values())
+    return [one for one in consumers if one.queue is queue and one.in_flight]
 
 
-def _of_consumer(queue: Queue, consumer: Consumer) -> Document:
+def _of_consumer(queue: Queue, consumer: Consumer, holders: list[Consumer]) -> Document:
     """The first thing that keeps a consumer from getting a message."""
     session = consumer.session
     about: Document = {}
@@ -153,7 +152,7 @@ def _of_consumer(queue: Queue, consumer: Consumer) -> Document:
     elif stands_by(consumer):
         cause, about = "stand-by", {"detail": _active_of(queue)}
     elif not is_turn_of(consumer):
-        cause, about = "fifo-mode", {"detail": _serialized_behind(queue)}
+        cause, about = "fifo-mode", {"detail": _serialized_behind(queue, holders)}
     else:
         cause, about = _of_what_it_wants(queue, consumer)
     return _obstacle(
@@ -173,9 +172,8 @@ def _active_of(queue: Queue) -> str:
     return f"consumer {active.number} of session {active.session.handle} is active"
 
 
-def _serialized_behind(queue: Queue) -> str:
+def _serialized_behind(queue: Queue, holders: list[Consumer]) -> str:
     """Whose delivery a serialized queue waits for, in words."""
-    holders = _holders(queue)
     if not holders:
         back = first_received(queue)
         assert is_serialized(queue), "else every consumer may go on"
