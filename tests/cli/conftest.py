@@ -20,6 +20,7 @@ import pytest
 import ledgermq
 from ledgermq.cli.main import main
 from ledgermq.processor.worker.supervisor import running_installation
+from support.brokers.brief_brokers import brief_brokers
 from support.brokers.lent_connection import LentConnection
 
 # Of this process alone, as others may share the broker.
@@ -57,6 +58,13 @@ class Answer:
 
 
 Run = Callable[..., Answer]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def supervisors_are_brief() -> Iterator[None]:
+    """Installations of tests live for seconds."""
+    with brief_brokers():
+        yield
 
 
 @pytest.fixture(scope="session")

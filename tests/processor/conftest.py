@@ -2,7 +2,15 @@
 
 import pytest
 
+from support.brokers.brief_brokers import brief_brokers
 from support.brokers.worker_process import new_place
+
+
+@pytest.fixture(autouse=True, scope="session")
+def supervisors_are_brief():
+    """Those of tests live for seconds."""
+    with brief_brokers():
+        yield
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ class SecuredBroker(EmbeddedBroker):
     """Its plain listener is `bootstrap`; `scram_bootstrap` and `tls_bootstrap` are the secured."""
 
     def __init__(self, directory: Path) -> None:
-        super().__init__(directory / "broker")
+        super().__init__(directory / "broker", brief=True)
         self.authority = Authority(directory / "keys")
         self._scram_port = choose_port()
         self._tls_port = choose_port(avoid=self._scram_port)
