@@ -16,7 +16,7 @@ from hypothesis import settings
 from ledgermq import LedgerMQError
 from ledgermq.embedded import EmbeddedBroker
 from ledgermq.testing import MemoryBroker
-from support.side_by_side import address_of_broker
+from support.side_by_side import shared_broker
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +37,7 @@ class GivenBroker:
     """A broker that somebody else runs: named by LEDGERMQ_TEST_BOOTSTRAP, or of all processes."""
 
     bootstrap: str
+    pid: int | None = None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -92,9 +93,9 @@ def broker(
         with ContainerBroker() as container:
             yield container
         return
-    shared = address_of_broker()
-    if shared:
-        yield GivenBroker(bootstrap=shared)
+    shared = shared_broker()
+    if shared is not None:
+        yield GivenBroker(bootstrap=shared[0], pid=shared[1])
         return
     brief = len(request.session.items) < MANY_TESTS
     with EmbeddedBroker(tmp_path_factory.mktemp("broker"), brief=brief) as embedded:

@@ -105,7 +105,7 @@ def _wait_for(sides: list[subprocess.Popen[str]], directory: Path, running: Exit
             # Others than this one live briefly: here the optimising compiler pays.
             broker = running.enter_context(EmbeddedBroker(directory / "broker"))
             told = directory / "broker-address-begun"
-            told.write_text(broker.bootstrap, encoding="utf-8")
+            told.write_text(f"{broker.bootstrap} {broker.pid}", encoding="utf-8")
             told.rename(directory / ADDRESS)
         time.sleep(LOOK_SECONDS)
     return [side.wait() for side in sides]
@@ -133,17 +133,18 @@ def _remember_failures(directory: Path, *, whole: bool) -> None:
 # -- in each of them -------------------------------------------------------------------------------
 
 
-def address_of_broker() -> str:
-    """Where the broker is that all share; empty if this process is not one of several."""
+def shared_broker() -> tuple[str, int] | None:
+    """Address and process of the broker that all share; None in a process that runs alone."""
     _, _, named = os.environ.get(SIDE_VARIABLE, "").partition(":")
     if not named:
-        return ""
+        return None
     (Path(named) / WANTED).touch()
     limit = time.monotonic() + BROKER_SECONDS
     while not (Path(named) / ADDRESS).exists():
         assert time.monotonic() < limit, "the broker that all share did not start"
         time.sleep(LOOK_SECONDS)
-    return (Path(named) / ADDRESS).read_text(encoding="utf-8")
+    bootstrap, pid = (Path(named) / ADDRESS).read_text(encoding="utf-8").split()
+    return bootstrap, int(pid)
 
 
 def pytest_configure(config: pytest.Config) -> None:
