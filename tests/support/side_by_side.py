@@ -38,11 +38,8 @@ ROOT = Path(__file__).parents[2]
 # Number of a process and the directory of what all have begun, as `NUMBER:DIRECTORY`.
 SIDE_VARIABLE = "LEDGERMQ_TEST_SIDE"
 BYTECODE_VARIABLE = "PYTHONDONTWRITEBYTECODE"
-# About a minute each: begun late, all others wait for them in the end.
-LONGEST = {
-    ROOT / "tests/faults/test_fail_over.py",
-    ROOT / "tests/processor/checkpoints/test_checkpoints.py",
-}
+# More than a minute: begun late, all others wait for it in the end.
+LONGEST = {ROOT / "tests/faults/test_fail_over.py"}
 OF_BROKERS, OF_SPARK, OF_THE_REST, OF_LAST_BROKERS, OF_MIDDLE_BROKERS = SIDES = (1, 2, 3, 4, 5)
 # In the directory of what all have begun: made by who wants the broker, and by who started it.
 WANTED, ADDRESS = "broker-wanted", "broker-address"
