@@ -1,6 +1,7 @@
 """Stories and random logs of every kind: what is counted of each is what happened."""
 
 from collections import defaultdict
+from itertools import pairwise
 
 import pytest
 
@@ -70,6 +71,16 @@ def test_random_logs_are_worth_their_name(scripts, totals):
         if " modes " in name:
             wanted = {"out-of-turn", "unit-of-work-ended", "target-unknown", "reason-invalid"}
             assert wanted <= set(refusals_of(script).values()), name
+        if " active " in name:
+            given = consumers_of("queue:a", script)
+            assert sum(one != other for one, other in pairwise(given)) > 3, name
+
+
+def consumers_of(destination, script):
+    """Return to whom messages were delivered, one after the other."""
+    told = [one.outcome for found in script.outcomes for one in found]
+    delivered = [one for one in told if isinstance(one, Delivered)]
+    return [(one.session, one.consumer) for one in delivered if one.destination == destination]
 
 
 def doubts_of(script):

@@ -84,6 +84,6 @@ def test_a_reader_without_its_right_is_told_which(used, given):
     where = given(used.options("auditor"))
     with pytest.raises(AccessDeniedError, match=r"user auditor Read on topic ledgermq.questions"):
         partition_ranges(where, "ledgermq.questions", [0])
-    where = given(used.options("worker"))
-    with pytest.raises(AccessDeniedError, match=r"user worker Read on topic ledgermq.outcomes"):
-        partition_ranges(where, "ledgermq.outcomes", [0])
+    where = given(used.options("client"))
+    with pytest.raises(AccessDeniedError, match=r"user client Read on topic ledgermq.operations"):
+        partition_ranges(where, "ledgermq.operations", [0])

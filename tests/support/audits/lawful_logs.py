@@ -86,14 +86,15 @@ def random_logs() -> Iterator[tuple[str, Script]]:
             redelivery_ms=(0, 300),
             **more,
         )
-        yield f"random {seed} modes {place}", log.grow(170)
+        what = "active" if "single_active" in more else "modes"
+        yield f"random {seed} {what} {place}", log.grow(170)
     for seed in range(MIXED):
         yield f"mixed {seed}", Script(entries=log_of(mixed_history(seed)))
     yield "random lifetimes", RandomLifetimes(Script(random=random.Random(9))).grow(260)
     yield "random sources", RandomSources(Script(random=random.Random(5))).grow(200)
     yield "random ids", RandomIds(Script(random=random.Random(6))).grow(200)
     yield "random doubts", RandomDoubts(Script(random=random.Random(4))).grow(120)
-    yield "random segments in doubt", SegmentDoubts(Script(random=random.Random(22))).grow(200)
+    yield "random segments in doubt", SegmentDoubts(Script(random=random.Random(22))).grow(240)
 
 
 def lawful_logs() -> dict[str, Script]:
