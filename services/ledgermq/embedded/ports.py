@@ -10,6 +10,10 @@ from ledgermq.embedded.settings import HOST
 # port from within that range may in the end connect to itself, and then holds the port.
 PORTS = range(20000, 32000)
 ATTEMPTS_MAX = 200
+# Those that this process has chosen: they may not be taken yet.
+_chosen: set[int] = set()
+# Of the system, as a program may seed the usual one, and others the same.
+_random = random.SystemRandom()
 
 
 def port_is_free(port: int) -> bool:
@@ -32,8 +36,11 @@ def choose_port(*, preferred: int = 0, avoid: int = 0) -> int:
     """
     if preferred and preferred != avoid and port_is_free(preferred):
         return preferred
-    for port in random.sample(PORTS, ATTEMPTS_MAX):
-        if port != avoid and port_is_free(port):
+    if len(_chosen) > len(PORTS) // 2:
+        _chosen.clear()
+    for port in _random.sample(PORTS, ATTEMPTS_MAX):
+        if port != avoid and port not in _chosen and port_is_free(port):
+            _chosen.add(port)
             return port
     raise PortTakenError(
         f"None of {ATTEMPTS_MAX} ports between {PORTS.start} and {PORTS.stop} on {HOST} is free; "
