@@ -78,7 +78,7 @@ class SecuredBroker(EmbeddedBroker):
         super().__init__(directory / "broker", brief=True)
         self.authority = Authority(directory / "keys")
         self._scram_port = choose_port()
-        self._tls_port = choose_port(avoid=self._scram_port)
+        self._tls_port = choose_port()
         certificate, key = self.authority.sign("broker", "DNS:localhost,IP:127.0.0.1")
         self._keystore = directory / "keys" / "broker.pem"
         self._keystore.write_text(key.read_text() + certificate.read_text())

@@ -118,20 +118,17 @@ class SingleActiveWriter(FifoWriter):
 
 
 @st.composite
-def single_active_histories(draw: st.DrawFn, steps: int = 20) -> list[Entry]:
+def fifo_histories(
+    draw: st.DrawFn, kind: type[FifoWriter] = FifoWriter, steps: int = 20
+) -> list[Entry]:
+    """Histories in which it matters who is in turn, by a kind of writer."""
+    writer = kind(draw)
+    writer.begin()
+    for _ in range(steps):
+        writer.step()
+    return writer.history
+
+
+def single_active_histories() -> st.SearchStrategy[list[Entry]]:
     """Histories in which it matters who is active."""
-    writer = SingleActiveWriter(draw)
-    writer.begin()
-    for _ in range(steps):
-        writer.step()
-    return writer.history
-
-
-@st.composite
-def fifo_histories(draw: st.DrawFn, steps: int = 20) -> list[Entry]:
-    """Histories in which it matters who is in turn."""
-    writer = FifoWriter(draw)
-    writer.begin()
-    for _ in range(steps):
-        writer.step()
-    return writer.history
+    return fifo_histories(SingleActiveWriter)

@@ -6,10 +6,10 @@ import zlib
 from typing import Any
 
 from support.model.handling import ModelHandling
+from support.model.redelivery import AGES_MS
 
 Row = dict[str, Any]
 Place = tuple[bytes, int, int]
-AGES_MS = 100 * 366 * 86_400_000
 BATCH_MESSAGES = 1_000
 BATCH_BYTES = 1024 * 1024
 # The options of a consumer that was never given any.

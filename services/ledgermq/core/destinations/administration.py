@@ -45,7 +45,13 @@ Alter = AlterQueue | AlterTopic
 Delete = DeleteQueue | DeleteTopic
 
 # Settings that have a field of that name in the operations, None where they stay as they are.
-SETTINGS: Final = ("description", "message_bytes_max", "unacknowledged_max", "gets_disabled")
+SETTINGS: Final = (
+    "description",
+    "message_bytes_max",
+    "unacknowledged_max",
+    "gets_disabled",
+    "single_active_consumer",
+)
 
 
 class _Reasons(NamedTuple):
@@ -136,8 +142,6 @@ def _change(entry: Entry, found: Queue, operation: Create | Alter) -> Refusal | 
     set_deduplication(found, *deduplication, entry.state.time)
     if operation.inherits_redelivery is not None:
         found.inherits_redelivery = operation.inherits_redelivery
-    if operation.single_active_consumer is not None:
-        set_single_active_consumer(found, operation.single_active_consumer)
     configure(entry.state, found, settings)
     for name in SETTINGS:
         value = getattr(operation, name, None)
