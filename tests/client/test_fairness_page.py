@@ -14,8 +14,8 @@ PARTS = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", PAGE, flags
 
 
 def test_the_page_has_an_example_for_each_thing_it_says():
-    """Prefetch, priorities and starvation, groups, and both FIFO modes (DB-22)."""
-    assert len(EXAMPLES) == 7
+    """Prefetch, who comes first, priorities and starvation, groups, both FIFO modes (DB-22)."""
+    assert len(EXAMPLES) == 8
     assert all(printed for _, printed in EXAMPLES)
 
 

@@ -145,6 +145,7 @@ class ConsumerOptions(BrowserOptions, total=False):
     shared: bool
     prefetch: int | None
     redelivery_delay_ms: int | None
+    consumer_priority: int
 
 
 class SourceOptions(TypedDict, total=False):

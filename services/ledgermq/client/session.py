@@ -95,6 +95,9 @@ class Session(OfSession, ClosingInAnyCase):
             match: What a message must have, and in logical order what comes next (GRP-44).
             redelivery_delay_ms: How long what goes back from it waits before it is delivered again,
                 where the destination does not say; None: as the session has it (INF-09).
+            consumer_priority: A message goes to a consumer of the highest priority that asks for
+                one; others get what comes while those have as much as they asked for. Any whole
+                number of 32 bits.
 
         Raises:
             QueueNotFoundError, TopicNotFoundError: there is no such destination, and none is
@@ -109,7 +112,7 @@ class Session(OfSession, ClosingInAnyCase):
             InvalidSubscriptionError: a name without `durable` or `shared`, one of them without a
                 name, or a name that is none.
             ClientIDMissingError: a durable unshared one without a client id (SES-45).
-            IllegalStateError: prefetch or delay is out of range.
+            IllegalStateError: prefetch, delay or priority is out of range.
             GetOptionsError: options for a topic or out of range, or a logical order that an
                 INDIVIDUAL session cannot keep.
             OutcomeUnknownError: no outcome within the time-out.

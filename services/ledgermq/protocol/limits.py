@@ -38,6 +38,8 @@ REDELIVERY_MULTIPLIER_MAX: Final = 10_000
 REDELIVERY_STEPS_MAX: Final = 100
 # The numbers that a checkpoint holds as an Avro int; readers differ in what else they take.
 CONSUMER_NUMBER_MAX: Final = 2**31 - 1
+CONSUMER_PRIORITY_MIN: Final = -(2**31)
+CONSUMER_PRIORITY_MAX: Final = 2**31 - 1
 REDELIVERY_LIMIT_MAX: Final = 2**31 - 1
 LANE_MAX: Final = 2**31 - 1
 VERSION_MAX: Final = 2**31 - 1

@@ -179,6 +179,7 @@ class OpenConsumer(SessionOperation):
     durable: bool = False
     shared: bool = False
     redelivery_delay_ms: int = -1
+    consumer_priority: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,6 +98,7 @@ OPERATION_COLUMNS: Columns = (
     ("settings", TEXT),
     ("maximum_lifetime_ms", LONG),
     ("redelivery_delay_ms", LONG),
+    ("consumer_priority", LONG),
     ("source", TEXT),
     ("source_partition", LONG),
     ("source_first", LONG),
@@ -208,7 +209,7 @@ _OF_QUEUE: Final = (*_OF_PLACE, "group_affinity")
 # What a consumer asks for, under the same names in the columns.
 _OF_CONSUMER: Final = (
     *("consumer", "selector", "no_local", "subscription", "durable", "shared"),
-    "redelivery_delay_ms",
+    *("redelivery_delay_ms", "consumer_priority"),
 )
 _OF_OPEN: Final = (
     *("connection", "session_key", "lane", "acknowledge_mode", "suspect_timeout_ms"),

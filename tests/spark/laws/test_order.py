@@ -141,6 +141,15 @@ A: put q M N -> enqueued 0..1; A: delivered M@0 N@1
 SHARED_OUT = STANDING_BY.replace("single_active=yes", "single_active=no").replace(
     "M@0 N@1", "M@0; B: delivered N@1"
 )
+PRECEDING = """
+A: open CLIENT
+A: consumer 1 q
+A: get 9
+B: open CLIENT
+B: consumer 1 q priority=1
+B: get 1
+A: put q M N -> enqueued 0..1; B: delivered M@0; A: delivered N@1
+"""
 SERIALIZED = """
 open CLIENT
 create q fifo_mode=SERIALIZED
@@ -284,6 +293,16 @@ TAMPERED = {
     ),
     "nobody stands by": (STANDING_BY, single_active(False), "reordered"),
     "a consumer that stands by": (SHARED_OUT, single_active(True), "unexpected"),
+    "a priority that does not count": (
+        PRECEDING,
+        other("operations", {"kind": "OpenConsumer"}, consumer_priority=1),
+        "reordered",
+    ),
+    "a higher priority": (
+        SHARED_OUT,
+        other("operations", {"kind": "OpenConsumer"}, consumer_priority=1),
+        "reordered",
+    ),
     "no order of groups": (KEPT_BACK, created(keeps_group_order=False), "reordered"),
     "what does not follow a parked message": (
         PARKED,
@@ -348,6 +367,7 @@ TAMPERED = {
     "settled out of turn": (SETTLED, created(fifo_mode="PROTECTED"), "reordered"),
 }
 CLEAN = {text for text, _, _ in TAMPERED.values()}
+OTHERS = ("group_order", "rejecting")
 FLAVOURS = ({"groups": True}, {"topics": True, "redelivery": True}, {"ends": True, "moves": True})
 
 
@@ -361,7 +381,7 @@ def clean_logs():
     """Yield logs with their names: scripts of the fold's tests beside those here, random ones."""
     for text in CLEAN:
         yield text, entries_of(text)
-    for name in ("groups", "fifo", "single_active", "group_order", "rejecting"):
+    for name in ("groups", "fifo", "single_active", "consumer_priority", *OTHERS):
         for script in read_scripts((SCRIPTS / f"{name}.txt").read_text(encoding="utf-8")):
             log = play(script, with_model=False).log
             yield f"{name}: {script.title}", [Entry(value=one, time_us=time) for one, time in log]

@@ -62,12 +62,15 @@ FIFO_MODES = ("PROTECTED", "SERIALIZED", "CONCURRENT", "PROTECTED")
 DELAYS = {"delays_ms": (50, 150, 400), "segmented": True}
 # Seed, the second destination, what else there is.
 SINGLE = {"single_active": True}
+PRIORITIES = {"priorities": (1, 0, 7, -1)}
 FIFO = (
     (6, "topic:t", DELAYS),
     (3, "topic:t", {}),
     (3, "queue:b", {}),
     (2, "topic:t", SINGLE),
     (4, "queue:b", SINGLE | DELAYS),
+    (7, "topic:t", PRIORITIES),
+    (8, "queue:b", SINGLE | PRIORITIES),
 )
 
 
@@ -87,6 +90,7 @@ def random_logs() -> Iterator[tuple[str, Script]]:
             **more,
         )
         what = "active" if "single_active" in more else "modes"
+        what += " priorities" if "priorities" in more else ""
         yield f"random {seed} {what} {place}", log.grow(170)
     for seed in range(MIXED):
         yield f"mixed {seed}", Script(entries=log_of(mixed_history(seed)))

@@ -234,9 +234,9 @@ class ScriptSession:
         if credit:
             self.get(credit, number)
 
-    def consumer(self, queue: str, number: int = 1, credit: int = 0) -> None:
+    def consumer(self, queue: str, number: int = 1, credit: int = 0, **fields: Any) -> None:
         """Opens a consumer and gives it credit."""
-        self.send(op.OpenConsumer, consumer=number, destination="queue:" + queue)
+        self.send(op.OpenConsumer, consumer=number, destination="queue:" + queue, **fields)
         if credit:
             self.get(credit, number)
 

@@ -1,4 +1,4 @@
-"""Histories of one busy queue whose FIFO mode changes, or who is active, and of who settles it."""
+"""Histories of one busy queue: its FIFO mode or who is active changes, or who comes first."""
 
 from __future__ import annotations
 
@@ -57,9 +57,13 @@ class FifoWriter(Writer):
         """A consumer of the queue with some credit; some select, some take segments whole."""
         number = max((one["number"] for one in self.model.consumers_of(session)), default=0) + 1
         selector = self.one(("", "", "", "color = 'red'"))
-        common = self.common(session)
-        self.write(op.OpenConsumer(**common, consumer=number, destination=BUSY, selector=selector))
+        told = {"destination": BUSY, "selector": selector, **self.asked()}
+        self.write(op.OpenConsumer(**self.common(session), consumer=number, **told))
         self.write(op.Get(**self.common(session), consumer=number, credit=self.one((1, 1, 2, 9))))
+
+    def asked(self) -> dict[str, Any]:
+        """What else a consumer asks for."""
+        return {}
 
     def settle(self, session: dict[str, Any]) -> None:
         """The first that the session holds, or the last, or some."""
@@ -117,6 +121,21 @@ class SingleActiveWriter(FifoWriter):
         self.write(op.AlterQueue(**common, queue="q", settings=self.mode(), **told))
 
 
+class ConsumerPriorityWriter(SingleActiveWriter):
+    """Draws operations on a queue some of whose consumers come before others."""
+
+    def asked(self) -> dict[str, Any]:
+        """A priority of the consumer, as close to another one and as far as there is."""
+        return {"consumer_priority": self.one((0, 0, 1, 1, 5, -1, -(2**31), 2**31 - 1))}
+
+    def change(self, session: dict[str, Any]) -> None:
+        """A mode, seldom one active consumer, and a limit of what a session may hold."""
+        on, most = self.one((False, False, False, True)), self.one((None, None, 0, 2))
+        told = {"single_active_consumer": on, "unacknowledged_max": most}
+        common = self.common(session)
+        self.write(op.AlterQueue(**common, queue="q", settings=self.mode(), **told))
+
+
 @st.composite
 def fifo_histories(
     draw: st.DrawFn, kind: type[FifoWriter] = FifoWriter, steps: int = 20
@@ -132,3 +151,8 @@ def fifo_histories(
 def single_active_histories() -> st.SearchStrategy[list[Entry]]:
     """Histories in which it matters who is active."""
     return fifo_histories(SingleActiveWriter)
+
+
+def consumer_priority_histories() -> st.SearchStrategy[list[Entry]]:
+    """Histories in which it matters whose priority is higher."""
+    return fifo_histories(ConsumerPriorityWriter)

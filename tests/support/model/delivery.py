@@ -176,7 +176,7 @@ class ModelDelivery(ModelHandling):
         return None
 
     def deliver(self, name: str) -> None:
-        """§5 Delivery: one message at a time to whoever has fewest in flight."""
+        """§5 Delivery: one message at a time to whoever comes first."""
         shares: list[tuple[Row, list[list[Row]]]] = []
         order = self.available(name)
         while waiting := [one for one in self.receivers(name) if self._waits(one)]:
@@ -187,7 +187,7 @@ class ModelDelivery(ModelHandling):
                 break
             first = min((head for _, head in heads), key=_in_delivery_order)
             takers = [one for one, head in heads if head is first]
-            best = min(takers, key=lambda one: (self.in_flight(one), one["since"]))
+            best = min(takers, key=self._coming_first)
             unit = self.unit(best["options"], first)
             self._give(best, unit)
             order = [one for one in order if not any(one is each for each in unit)]
@@ -198,6 +198,9 @@ class ModelDelivery(ModelHandling):
                 shares.append((best, [unit]))
         for consumer, share in shares:
             self._tell(consumer, share)
+
+    def _coming_first(self, consumer: Row) -> tuple[int, int, int]:
+        return -consumer["consumer_priority"], self.in_flight(consumer), consumer["since"]
 
     def _waits(self, consumer: Row) -> bool:
         session = self.session(consumer["session"])

@@ -108,6 +108,7 @@ class ModelOperations(ModelSources):
                 "queue": store,
                 "selector": "" if store.startswith("topic:") else entry.selector.strip(),
                 "redelivery_delay_ms": entry.redelivery_delay_ms,
+                "consumer_priority": entry.consumer_priority,
                 "credit": 0,
                 "since": 0,
                 "open": True,

@@ -29,6 +29,7 @@ FAMILIES = (
     order_faults.GROUPS,
     order_faults.FIFO,
     order_faults.SINGLE_ACTIVE,
+    order_faults.CONSUMER_PRIORITY,
     order_faults.GROUP_ORDER,
     order_faults.GROUP_ORDER_SCRIPTS,
 )

@@ -9,13 +9,17 @@ from ledgermq.core.delivery import delivering as delivery
 from ledgermq.core.delivery import settling
 from ledgermq.core.destinations import administration
 from ledgermq.core.destinations import by_name as destinations
-from ledgermq.core.order import fifo, group_positions, orders, single_active
+from ledgermq.core.order import fifo, group_positions, orders, single_active, waiting_consumers
 from ledgermq.core.puts import putting
 from ledgermq.core.sessions import consumers, sessions
 from ledgermq.core.state.group import Group
 from ledgermq.core.state.group_order import GroupOrder
 from support.checkout import SCRIPTS
-from support.generators.fifo_generators import fifo_histories, single_active_histories
+from support.generators.fifo_generators import (
+    consumer_priority_histories,
+    fifo_histories,
+    single_active_histories,
+)
 from support.generators.group_generators import group_histories
 from support.generators.group_order_generators import group_order_histories
 from support.planted.planted_faults import (
@@ -97,6 +101,26 @@ def _only_on(original: Any) -> Any:
     return set_single_active_consumer
 
 
+def _no_priority(original: Any) -> Any:
+    return lambda consumer: (0, *original(consumer)[1:])
+
+
+def _upside_down(original: Any) -> Any:
+    def waiting_key(consumer):
+        priority, *others = original(consumer)
+        return (-priority, *others)
+
+    return waiting_key
+
+
+def _only_the_highest(original: Any) -> Any:
+    def ready_consumers(queue):
+        highest = max((one.consumer_priority for one in queue.consumers.values()), default=0)
+        return [one for one in original(queue) if one.consumer_priority == highest]
+
+    return ready_consumers
+
+
 def _none_waited(original: Any) -> Any:
     return lambda *arguments: []
 
@@ -167,6 +191,28 @@ SINGLE_ACTIVE = Family(
         Fault("turned off, one is active", administration, "set_single_active_consumer", _only_on),
     ),
     drawn(single_active_histories()),
+)
+CONSUMER_PRIORITY = Family(
+    "consumer priority",
+    (
+        Fault(
+            "priorities do not count where all may take all",
+            waiting_consumers,
+            "waiting_key",
+            _no_priority,
+        ),
+        Fault("priorities do not count where some select", delivery, "waiting_key", _no_priority),
+        Fault(
+            "consumers of a high priority come last", waiting_consumers, "waiting_key", _upside_down
+        ),
+        Fault(
+            "lower priorities wait although nobody else asks",
+            delivery,
+            "ready_consumers",
+            _only_the_highest,
+        ),
+    ),
+    drawn(consumer_priority_histories()),
 )
 GROUP_ORDER = Family(
     "group order",

@@ -24,6 +24,7 @@ class RandomEndings:
         redelivery_ms: tuple[int, ...] = (0,),
         segmented: bool = False,
         single_active: bool = False,
+        priorities: tuple[int, ...] = (0,),
     ) -> None:
         self.script = script
         self.random = script.random
@@ -33,6 +34,7 @@ class RandomEndings:
         self.redelivery_ms = redelivery_ms
         self.segmented = segmented
         self.single_active = single_active
+        self.priorities = priorities
         self.connections = [script.identifier() for _ in range(2)]
         self.sessions = [self.open(number) for number in range(len(MODES))]
         for place in places:
@@ -56,11 +58,12 @@ class RandomEndings:
         for consumer, place in enumerate(self.places, 1):
             kind, _, name = place.partition(":")
             credit = self.random.randint(0, 4)
+            told = {"consumer_priority": self.priorities[number % len(self.priorities)]}
             if kind == "queue":
-                session.consumer(name, consumer, credit=credit)
+                session.consumer(name, consumer, credit=credit, **told)
             else:
                 named = {"subscription": "s", "durable": True, "shared": True}
-                session.subscribe(name, consumer, credit, **named)
+                session.subscribe(name, consumer, credit, **named, **told)
         return session
 
     def put(self, session: ScriptSession, place: str, count: int, priority: int) -> None:

@@ -181,6 +181,7 @@ def _consumer(player: Player, line: Line) -> Operation:
         durable="durable" in options or "both" in options,
         shared="shared" in options or "both" in options,
         redelivery_delay_ms=time_us(options.get("redelivery", "-1ms")) // 1_000,
+        consumer_priority=int(options.get("priority", 0)),
     )
 
 

@@ -30,6 +30,7 @@ CONSUMERS = (
     Column(key="consumer", heading="CONSUMER", number=True),
     Column(key="destination", heading="DESTINATION"),
     Column(key="state", heading="STATE"),
+    Column(key="consumer_priority", heading="PRIORITY", number=True, detail=True),
     Column(key="credit", heading="CREDIT", number=True),
     Column(key="in_flight", heading="IN FLIGHT", number=True),
     Column(key="why", heading="GETS NOTHING BECAUSE", detail=True),

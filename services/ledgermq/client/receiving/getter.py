@@ -24,7 +24,7 @@ from ledgermq.client.receiving.getting import GetMatch, options_of
 from ledgermq.client.sansio.buffer import ConsumerBuffer
 from ledgermq.client.sansio.protocol import Pending
 from ledgermq.client.sansio.segments import further_of, left_open
-from ledgermq.client.settings import PREFETCH_DEFAULT, checked_delay_ms
+from ledgermq.client.settings import PREFETCH_DEFAULT, checked_delay_ms, is_whole
 from ledgermq.errors import (
     DeliveryUnknownError,
     GetOptionsError,
@@ -34,7 +34,7 @@ from ledgermq.errors import (
 )
 from ledgermq.errors.warnings import give_warning
 from ledgermq.protocol.get_options import PLAIN, Options
-from ledgermq.protocol.limits import CREDIT_MAX
+from ledgermq.protocol.limits import CONSUMER_PRIORITY_MAX, CONSUMER_PRIORITY_MIN, CREDIT_MAX
 from ledgermq.protocol.operations import Alive, Get, OpenConsumer
 from ledgermq.protocol.outcomes import DeliveredMessage
 
@@ -93,6 +93,12 @@ class Getter(Generic[M]):
         self.prefetch = PREFETCH_DEFAULT if given is None else given
         if not 0 <= self.prefetch <= CREDIT_MAX:
             raise IllegalStateError(f"prefetch is {given}, must be 0 to {CREDIT_MAX:,}")
+        self._consumer_priority = options.get("consumer_priority", 0)
+        if not is_whole(self._consumer_priority, CONSUMER_PRIORITY_MIN, CONSUMER_PRIORITY_MAX):
+            raise IllegalStateError(
+                f"consumer_priority is {self._consumer_priority!r}, must be a whole number from "
+                f"{CONSUMER_PRIORITY_MIN} to {CONSUMER_PRIORITY_MAX}"
+            )
         self.own = self._checked(options_of(options))
         self.closed = False
         # What the call under way wants, and the Get that asked for it by options that changed.
@@ -121,6 +127,7 @@ class Getter(Generic[M]):
                 durable=self._durable,
                 shared=self._shared,
                 redelivery_delay_ms=self._redelivery_delay_ms,
+                consumer_priority=self._consumer_priority,
             )
         except LedgerMQError:
             self._drop_locked()

@@ -1,8 +1,9 @@
 """Which of many consumers that wait at one queue comes first (H23).
 
-Fewest deliveries in flight first, ties to the longest wait. Kept from one delivery to the next, so
-that a message costs the same with ten waiting consumers and with a thousand. A consumer joins again
-whenever its key changes; the entry of its old key is passed over when it comes up.
+Highest priority first, then fewest deliveries in flight, ties to the longest wait. Kept from one
+delivery to the next, so that a message costs the same with ten waiting consumers and with a
+thousand. A consumer joins again whenever its key changes; the entry of its old key is passed over
+when it comes up.
 """
 
 from __future__ import annotations
@@ -12,9 +13,14 @@ from ledgermq.core.structures.lazy_heap import LazyHeap
 
 
 def waiting_key(consumer: Consumer) -> WaitingKey:
-    """By what a consumer is ordered: fewest in flight, longest wait; then session and number."""
-    handle = consumer.session.handle
-    return (consumer.in_flight, consumer.waiting_since, handle, consumer.number)
+    """By what a consumer is ordered; its session and number stand last."""
+    return (
+        -consumer.consumer_priority,
+        consumer.in_flight,
+        consumer.waiting_since,
+        consumer.session.handle,
+        consumer.number,
+    )
 
 
 def is_held_back(consumer: Consumer) -> bool:
@@ -31,7 +37,7 @@ def order_waiting(queue: Queue) -> LazyHeap[WaitingKey]:
     ready = queue.ready
 
     def waits(key: WaitingKey) -> bool:
-        consumer = ready.get((key[2], key[3]))
+        consumer = ready.get(key[3:])
         return consumer is not None and key == waiting_key(consumer)
 
     queue.waiting = LazyHeap(waits, map(waiting_key, ready.values()))
@@ -51,7 +57,7 @@ def first_waiting(queue: Queue, passed_over: list[WaitingKey]) -> Consumer | Non
     """
     waiting = order_waiting(queue) if queue.waiting is None else queue.waiting
     while (key := waiting.first()) is not None:
-        consumer = queue.ready[(key[2], key[3])]
+        consumer = queue.ready[key[3:]]
         if not is_held_back(consumer):
             return consumer
         passed_over.append(waiting.pop())

@@ -59,7 +59,7 @@ def open_consumer(entry: Entry, session: Session, operation: OpenConsumer) -> Re
         use_subscription(entry, source)
         selector = None
     session.consumer_highest = number
-    consumer = Consumer(session, number, source, selector, delay_ms)
+    consumer = Consumer(session, number, source, selector, delay_ms, operation.consumer_priority)
     session.consumers[number] = consumer
     add_consumer(consumer)
     return None

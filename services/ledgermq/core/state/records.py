@@ -38,7 +38,7 @@ OrderKey = tuple[str, Options]
 # Name and partition.
 SourceKey = tuple[str, int]
 # In flight, waits since, session, number: who comes first among the consumers that wait.
-WaitingKey = tuple[int, int, int, int]
+WaitingKey = tuple[int, int, int, int, int]
 # The kind of a shared subscription that has ended while deliveries of it are in flight (SES-43).
 ENDED: Final = "ended"
 
@@ -461,6 +461,7 @@ class Consumer:
     selector: Selector | None = None
     # -1: that of the session (INF-15).
     redelivery_delay_ms: int = -1
+    consumer_priority: int = 0
     credit: int = 0
     in_flight: int = 0
     waiting_since: int = 0

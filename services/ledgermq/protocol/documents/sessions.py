@@ -78,6 +78,7 @@ class ConsumerState:
 
     Attributes:
         consumer: Its number in the session.
+        consumer_priority: Those of a higher one come first while they may be given something.
         open: False: it was closed, and deliveries of it are not settled.
         credit: How many messages it asks for.
         in_flight: Its deliveries that are not settled.
@@ -89,6 +90,7 @@ class ConsumerState:
     consumer: int
     destination: str
     selector: str
+    consumer_priority: int
     open: bool
     credit: int
     in_flight: int

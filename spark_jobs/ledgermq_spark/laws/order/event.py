@@ -61,7 +61,12 @@ class Event(NamedTuple):
 
     def as_consumer(self, selector: Selector | None) -> Consumer:
         """The consumer to whom it happens, as one that is new."""
-        return Consumer(session=self.session, number=self.consumer, selector=selector)
+        return Consumer(
+            session=self.session,
+            number=self.consumer,
+            selector=selector,
+            priority=self.priority,
+        )
 
     @property
     def as_options(self) -> Options | None:

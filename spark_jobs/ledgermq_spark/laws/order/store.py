@@ -335,7 +335,7 @@ class Store:
         if first is None:
             return None
         takers = [one for one, head in heads if head is first]
-        taker = min(takers, key=lambda one: (len(one.held), one.waiting_since))
+        taker = min(takers, key=lambda one: (-one.priority, len(one.held), one.waiting_since))
         return Due(taker, self.unit(taker.options, first))
 
     def _run(self, consumer: Consumer, most: int) -> list[Message]:

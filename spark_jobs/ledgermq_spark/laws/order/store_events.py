@@ -95,19 +95,19 @@ LEFT JOIN by_hand USING (queue_manager, position)
 LEFT JOIN lost USING (queue_manager, position, session)
 WHERE kind <> 'topic' AND sequence >= 0 AND before NOT IN ('new', 'uncommitted put')
 """
-# `number` of what is opened: 1 where another or a limit had ended the unit of work of its
-# session.
+# Of what is opened: `number` 1 where another or a limit had ended the unit of work of its session;
+# `priority` that of the consumer.
 CONSUMERS: Final = """
 WITH
 works AS (
     SELECT queue_manager, opened_at AS position, session, consumer, selector,
-        CAST(NULL AS BIGINT) AS is_ended
+        consumer_priority, CAST(NULL AS BIGINT) AS is_ended
     FROM {consumers}
     UNION ALL
-    SELECT queue_manager, replied_at, session, -1, NULL, 0 FROM {applied}
+    SELECT queue_manager, replied_at, session, -1, NULL, NULL, 0 FROM {applied}
     WHERE kind = 'Rollback' AND reply <> 'Refused'
     UNION ALL
-    SELECT queue_manager, position, session, -1, NULL, 1 FROM {forced_rollbacks}
+    SELECT queue_manager, position, session, -1, NULL, NULL, 1 FROM {forced_rollbacks}
 ),
 opened AS (
     SELECT *, last(is_ended, TRUE) OVER (
@@ -120,26 +120,28 @@ ended AS (
 ),
 told AS (
     SELECT queue_manager, session, position, consumer, 'opened' AS what,
-        CAST(NULL AS BIGINT) AS told_index, coalesce(is_work_ended, 0) AS number, selector AS text
+        CAST(NULL AS BIGINT) AS told_index, coalesce(is_work_ended, 0) AS number, selector AS text,
+        consumer_priority AS priority
     FROM opened WHERE consumer >= 0
     UNION ALL
-    SELECT queue_manager, session, closed_at, consumer, 'closed', index, 0, NULL
+    SELECT queue_manager, session, closed_at, consumer, 'closed', index, 0, NULL, NULL
     FROM {consumers} LEFT JOIN ended USING (queue_manager, session, closed_at)
     WHERE closed_at IS NOT NULL
     UNION ALL
-    SELECT queue_manager, session, position, consumer, kind, told_index, credit, options
+    SELECT queue_manager, session, position, consumer, kind, told_index, credit, options, NULL
     FROM {credits}
     UNION ALL
-    SELECT queue_manager, session, replied_at, consumer, kind, NULL, IF(flag, 1, 0), NULL
+    SELECT queue_manager, session, replied_at, consumer, kind, NULL, IF(flag, 1, 0), NULL,
+        NULL
     FROM {applied}
     WHERE kind IN ('GiveBack', 'Reject') AND reply = 'Accepted' AND size(range_first) > 0
     UNION ALL
-    SELECT queue_manager, session, position, consumer, 'refused Get', NULL, 0, options
+    SELECT queue_manager, session, position, consumer, 'refused Get', NULL, 0, options, NULL
     FROM {conduct}
     WHERE conduct = 'next' AND kind = 'Get' AND told_reason = 'match-options-invalid'
 )
 SELECT queue_manager, store, position, coalesce(told_index, index) AS index, what, session,
-    consumer, number, text
+    consumer, number, text, priority
 FROM told
 JOIN {consumers} USING (queue_manager, session, consumer)
 LEFT JOIN {answered} USING (queue_manager, position)
@@ -219,6 +221,9 @@ REFUSED_COLUMNS: Final = (
     *("position", "index", "what", "before", "cause", "session", "number", "text"),
     *("priority", "flag"),
 )
+CONSUMER_COLUMNS: Final = (
+    *("position", "index", "what", "session", "consumer", "number", "text", "priority"),
+)
 
 
 def _as_events(query: str, *columns: str) -> str:
@@ -233,7 +238,7 @@ def _as_events(query: str, *columns: str) -> str:
 HAPPENED: Final = " UNION ALL ".join(
     (
         _as_events(MOVES, *EVENT_TYPES),
-        _as_events(CONSUMERS, "position", "index", "what", "session", "consumer", "number", "text"),
+        _as_events(CONSUMERS, *CONSUMER_COLUMNS),
         _as_events(SESSIONS, "position", "index", "what", "session", "consumer", "number"),
         _as_events(SETTINGS, "position", "index", "what", "text"),
         _as_events(REFUSED_PUTS, *REFUSED_COLUMNS),

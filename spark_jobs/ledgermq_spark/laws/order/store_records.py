@@ -154,6 +154,7 @@ class Consumer:
     session: int
     number: int
     selector: Selector | None
+    priority: int = 0
     options: Options = PLAIN
     credit: int = 0
     # Since when it waits, by a counter: the lowest waits longest.

@@ -25,7 +25,7 @@ OF_MESSAGE: Final = (
 )
 BECOME: Final = ("state", "delivery", "is_in_doubt", "received")
 OF_CONSUMER: Final = (
-    *("session", "number", "credit", "waiting_since", "doubt"),
+    *("session", "number", "priority", "credit", "waiting_since", "doubt"),
     *("is_open", "is_suspected", "is_work_ended"),
 )
 

@@ -71,6 +71,7 @@ SELECT queue_manager, session, consumer, replied_at AS position, reply_index AS 
         ELSE 'consumer' END AS life,
     IF(durable OR shared, subscription, concat_ws('/', session, consumer)) AS subscription,
     one.client_id, one.connection, shared, asked.redelivery_delay_ms,
+    asked.consumer_priority,
     struct(place.store AS place_store, destination, no_local,
         IF(trim(BOTH ' \\t\\f\\r\\n' FROM selector) = '', '', selector) AS selector) AS wanted,
     place.gone_at AS place_gone_at,
@@ -144,7 +145,8 @@ CONSUMERS = """
 SELECT one.queue_manager, session, consumer, one.position AS opened_at,
     one.closed_at.position AS closed_at, wanted.destination AS destination,
     IF(one.life IS NULL, wanted.place_store, sub.store) AS store,
-    IF(one.life IS NULL, wanted.selector, '') AS selector, connection, redelivery_delay_ms
+    IF(one.life IS NULL, wanted.selector, '') AS selector, connection, redelivery_delay_ms,
+    consumer_priority
 FROM {opened_consumers} AS one LEFT JOIN {stores} AS sub ON sub.queue_manager = one.queue_manager
     AND sub.life = one.life AND sub.subscription = one.subscription
     AND sub.client_id = one.client_id AND sub.made_at <= one.position
