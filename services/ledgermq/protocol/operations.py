@@ -336,6 +336,7 @@ class CreateTopic(SessionOperation):
     bytes_resume: int = 0
     inherits_redelivery: bool = True
     single_active_consumer: bool = False
+    moves_unrouted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,6 +354,7 @@ class AlterTopic(SessionOperation):
     bytes_resume: int | None = None
     inherits_redelivery: bool | None = None
     single_active_consumer: bool | None = None
+    moves_unrouted: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,6 +65,8 @@ OPERATION_FIELDS: Final = (
     "deduplication_ids_max",
     *RESUME_MARKS,
 )
+# Those of topics alone.
+TOPIC_FIELDS: Final = ("moves_unrouted",)
 # How late what comes back is redelivered: said by a queue or topic as a whole, or not at all.
 REDELIVERY_DELAY: Final = (
     "redelivery_delay_override_ms",

@@ -69,14 +69,13 @@ FROM (SELECT * FROM {rows} WHERE kind = 'Delivered')
 # Deliveries of a session that no operation on the log names as consumed.
 HELD: Final = """
 WITH settled AS (
-    SELECT delivery
+    SELECT first, range_last[at] AS last
     FROM (
         SELECT * FROM {{settled}} WHERE kind IN ('Acknowledge', 'Commit') AND session = {session}
     )
         LATERAL VIEW posexplode(range_first) AS at, first
-        LATERAL VIEW explode(sequence(first, range_last[at])) AS delivery
 )
-SELECT * FROM {{rows}} LEFT ANTI JOIN settled USING (delivery)
+SELECT * FROM {{rows}} LEFT ANTI JOIN settled ON delivery BETWEEN first AND last
 WHERE session = {session} AND position < {at}
 """
 

@@ -214,17 +214,22 @@ FROM (
 )
 """
 
-# Deliveries that operations name, with the kind of each. What was refused may name ranges of any
-# length: these are not taken apart.
+# Deliveries that operations name, with the kind of each. Ranges may have any length if they were
+# refused, or come after administration ended the unit of work: the former are not taken apart, the
+# latter up to one delivery more than the session was given.
 NAMED = """
-SELECT queue_manager, session, replied_at AS position, kind, flag, redelivery_delay_ms, delivery
-FROM (
-    SELECT * FROM {applied} WHERE reply <> 'Refused' AND kind IN (
-        'Acknowledge', 'Commit', 'Rollback', 'Recover', 'Close', 'CloseConsumer', 'GiveBack',
-        'Reject')
+WITH
+given AS (SELECT queue_manager, session, max(delivery) AS highest FROM {flights} GROUP BY ALL),
+ranges AS (
+    SELECT queue_manager, session, replied_at AS position, kind, flag, redelivery_delay_ms, first,
+        least(range_last[at], greatest(first, coalesce(highest, 0) + 1)) AS last
+    FROM {applied} LEFT JOIN given USING (queue_manager, session)
+        LATERAL VIEW posexplode(range_first) AS at, first
+    WHERE reply <> 'Refused' AND kind IN ('Acknowledge', 'Commit', 'Rollback', 'Recover', 'Close',
+        'CloseConsumer', 'GiveBack', 'Reject')
 )
-    LATERAL VIEW posexplode(range_first) AS at, first
-    LATERAL VIEW explode(sequence(first, range_last[at])) AS delivery
+SELECT queue_manager, session, position, kind, flag, redelivery_delay_ms, delivery
+FROM ranges LATERAL VIEW explode(sequence(first, last)) AS delivery
 """
 
 # Deliveries that an application rejected for good, which go at once, whatever their limit, or put

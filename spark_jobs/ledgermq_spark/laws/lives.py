@@ -7,9 +7,10 @@ from ledgermq_spark.laws.law import Breach, Law
 # The states of PROTOCOL.md §5 and where a message may go from each; of what is gone, why.
 LEGAL = """
     ('new', 'uncommitted put', ''), ('new', 'unborn', ''), ('new', 'available', ''),
-    ('new', 'published', ''), ('new', 'gone', 'dropped'),
+    ('new', 'published', ''), ('new', 'gone', 'moved'), ('new', 'gone', 'dropped'),
     ('uncommitted put', 'unborn', ''), ('uncommitted put', 'available', ''),
-    ('uncommitted put', 'published', ''), ('uncommitted put', 'gone', 'dropped'),
+    ('uncommitted put', 'published', ''), ('uncommitted put', 'gone', 'moved'),
+    ('uncommitted put', 'gone', 'dropped'),
     ('uncommitted put', 'gone', 'purged'), ('uncommitted put', 'gone', 'rolled back'),
     ('unborn', 'available', ''), ('unborn', 'gone', 'expired'), ('unborn', 'gone', 'moved'),
     ('unborn', 'gone', 'dropped'), ('unborn', 'gone', 'removed'), ('unborn', 'gone', 'purged'),

@@ -37,7 +37,41 @@ SELECT queue_manager, IF((published_at IS NULL) = (has_copies IS NOT NULL), come
 FROM topic FULL JOIN copies USING (queue_manager, destination, sequence, come_at)
 WHERE (published_at IS NULL) = (has_copies IS NOT NULL)
     OR published_at IS NOT NULL AND NOT (gone_at <=> last_at)
-    OR published_at IS NULL AND cause <> 'dropped'
+    OR published_at IS NULL AND cause NOT IN ('dropped', 'moved')
+"""
+# What no subscription wants is moved or dropped as its topic has it, by whatever settings were in
+# force at that entry; what came so from another topic, which names this one, is dropped.
+UNROUTED = f"""
+WITH
+unrouted AS (
+    SELECT queue_manager, destination, store, kind, position, step, put_position, put_index,
+        sequence, session, cause
+    FROM {{moves}}
+    WHERE kind = 'topic' AND before IN ('new', 'uncommitted put') AND after = 'gone'
+        AND cause IN ('dropped', 'moved')
+),
+judged AS (
+    SELECT one.queue_manager, one.destination, one.position, one.step, put_position, put_index,
+        one.store, sequence, session, cause,
+        collect_set(IF(moves_unrouted, error_destination, '')) AS targets
+    FROM unrouted AS one JOIN {{settings}} USING (queue_manager, kind, destination, store)
+    WHERE {may_stand("from_position", "until_position", "one.position")}
+    GROUP BY ALL
+),
+came AS (
+    SELECT DISTINCT one.queue_manager, one.position, one.step, one.store
+    FROM judged AS one JOIN judged AS before
+        USING (queue_manager, position, put_position, put_index)
+    WHERE before.step < one.step AND before.cause = 'moved'
+        AND array_contains(before.targets, one.destination)
+)
+SELECT queue_manager, position, store, sequence, coalesce(session, -1) AS session,
+    'a message that no subscription wants did not go where its topic sends it' AS summary,
+    IF(is_again OR array_contains(targets, ''), 'dropped', 'moved') AS expected, cause AS found
+FROM judged LEFT JOIN (SELECT *, TRUE AS is_again FROM came)
+    USING (queue_manager, position, step, store)
+WHERE NOT IF(cause = 'dropped', is_again IS NOT NULL OR array_contains(targets, ''),
+    is_again IS NULL AND (size(targets) > 1 OR NOT array_contains(targets, '')))
 """
 # Subscriptions that are there want what their selector is true of, and with noLocal nothing of a
 # connection that has one of their consumers or their client id (§5). What began or ended at the
@@ -98,6 +132,11 @@ WHERE is_wanted IS NULL OR is_sure AND is_wanted <> coalesce(is_copied, FALSE)
 LAW = Law(
     letter="J",
     sentence="A topic's message comes to each subscription that wants it and to no other; it is "
-    "published while one of them has a copy, and is dropped at once where none wants it.",
-    breaches=(Breach("state mismatch", HELD), Breach("unexpected", WANTED)),
+    "published while one of them has a copy; where none wants it, it is dropped at once, or goes "
+    "to the error destination, as the topic has it.",
+    breaches=(
+        Breach("state mismatch", HELD),
+        Breach("unexpected", WANTED),
+        Breach("unexpected", UNROUTED),
+    ),
 )

@@ -12,7 +12,7 @@ from typing import Any, Final
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import Relocate
 from ledgermq.protocol.get_options import Options
-from ledgermq.protocol.settings import OPERATION_FIELDS, RESUME_MARKS
+from ledgermq.protocol.settings import OPERATION_FIELDS, RESUME_MARKS, TOPIC_FIELDS
 
 _GROUP = re.compile(r',"g":\{[^}]*\}(,"k":true)?')
 _TIMES = {"time_to_live_ms": "l", "delivery_delay_ms": "d", "age_ms": "a"}
@@ -133,7 +133,7 @@ def place_settings_text(
     operation: op.CreateQueue | op.AlterQueue | op.CreateTopic | op.AlterTopic,
 ) -> str | None:
     """The settings that a queue or topic is given, as JSON; None: none."""
-    fields = {name: getattr(operation, name) for name in OPERATION_FIELDS}
+    fields = {name: getattr(operation, name, None) for name in (*OPERATION_FIELDS, *TOPIC_FIELDS)}
     return _given((operation.settings or {}) | fields)
 
 

@@ -48,6 +48,21 @@ def test_topic_create_makes_a_topic_with_its_settings(cli):
     assert name in again.error["message"]
 
 
+def test_a_topic_moves_what_nobody_wants_while_it_is_asked_to(cli):
+    """The setting is created, shown and altered."""
+    name = f"moving.{uuid.uuid4().hex[:8]}"
+
+    def shown():
+        return cli("topic", "show", name, "--json").document["settings"]["moves_unrouted"]
+
+    assert cli("topic", "create", name, "--moves-unrouted").code == OK
+    assert shown() is True
+    assert cli("topic", "alter", name, "--message-bytes-max", 99).code == OK
+    assert shown() is True
+    assert cli("topic", "alter", name, "--no-moves-unrouted").code == OK
+    assert shown() is False
+
+
 def test_topic_stat_shows_everything_and_where_it_is_true(cli, topic, connection):
     """Piped, a label and a value a line, with the log position."""
     subscribe(connection, topic, f"s.{topic}", number=1)

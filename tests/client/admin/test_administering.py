@@ -56,7 +56,13 @@ LIMITS = {
     "settings": None,
     **NO_WINDOW,
 }
-TOPIC_LIMITS = {"message_bytes_max": 0, "unacknowledged_max": 0, "settings": None, **NO_WINDOW}
+TOPIC_LIMITS = {
+    "message_bytes_max": 0,
+    "unacknowledged_max": 0,
+    "moves_unrouted": False,
+    "settings": None,
+    **NO_WINDOW,
+}
 CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
 
 
@@ -203,6 +209,7 @@ def test_a_consumer_asks_for_200_messages_unless_told_otherwise(route, connectio
         "durable": False,
         "shared": False,
         "redelivery_delay_ms": -1,
+        "consumer_priority": 0,
     }
 
 

@@ -92,6 +92,7 @@ def settings_of(kind, store):
         "group_affinity": affinity,
         "inherits_redelivery": getattr(store, "topic", store).inherits_redelivery,
         "single_active_consumer": store.single_active_consumer,
+        "moves_unrouted": kind == "topic" and store.moves_unrouted,
     }
     return asdict(store.settings) | fields | flags | window | marks
 

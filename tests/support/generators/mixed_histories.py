@@ -6,6 +6,7 @@ Each generator keeps to its subject; what two of them do to one another only a m
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -41,8 +42,11 @@ def _pool(strategy: SearchStrategy[Any]) -> list[Any]:
     return [one for number in range(POOL_ROUNDS) for one in draw(number)]
 
 
-def mixed_history(seed: int, steps: int = 150) -> list[Entry]:
-    """A history of about so many entries, or twice as many, the same for each seed."""
+def mixed_history(seed: int, steps: int = 150, kinds: Sequence[type[Writer]] = ()) -> list[Entry]:
+    """A history of about so many entries, or twice as many, the same for each seed.
+
+    `kinds`: who takes turns; unless given, some that the seed chooses.
+    """
     chance = random.Random(seed)
     shared = vars(Writer(lambda strategy: chance.choice(_pool(strategy)))) | {"random": chance}
 
@@ -51,7 +55,7 @@ def mixed_history(seed: int, steps: int = 150) -> list[Entry]:
         writer.__dict__ = shared
         return writer
 
-    kinds = [chance.choice(WRITERS) for _ in range(chance.choice(MIXED))]
+    kinds = kinds or [chance.choice(WRITERS) for _ in range(chance.choice(MIXED))]
     first = taking_over(kinds[0])
     if chance.random() < 0.7:
         getattr(first, "begin", first.prelude)()

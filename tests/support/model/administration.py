@@ -91,11 +91,13 @@ class ModelAdministration(ModelTopics):
         return mine if place["id"].startswith("topic:") else [place["id"]]
 
     def set_own_flags(self, place: Row, entry: Any) -> None:
-        """Whether it takes redelivery from the queue manager, and has one consumer at a time."""
+        """Whether it inherits redelivery, has one consumer at a time, moves what nobody wants."""
         if entry.inherits_redelivery is not None:
             place["inherits_redelivery"] = entry.inherits_redelivery
         if entry.single_active_consumer is not None:
             place["single_active_consumer"] = entry.single_active_consumer
+        if getattr(entry, "moves_unrouted", None) is not None:
+            place["moves_unrouted"] = entry.moves_unrouted
         if not place["single_active_consumer"]:
             for store in self.stores_of(place):
                 self.active.pop(store, None)

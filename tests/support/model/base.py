@@ -191,6 +191,7 @@ class ModelBase(ModelJournal):
             "holds_up": False,
             "inherits_redelivery": True,
             "single_active_consumer": False,
+            "moves_unrouted": False,
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }

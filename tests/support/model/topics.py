@@ -166,16 +166,30 @@ class ModelTopics(ModelBase):
         topic = self.topic(name[6:])
         assert topic is not None
         first = int(topic["given"])
+        target = (
+            self.settings_of(topic["id"])["error_destination"] if topic["moves_unrouted"] else ""
+        )
+        leaving = []
         for message in messages:
             self.messages = [one for one in self.messages if one is not message]
             sender = self.session(message["session"])
             message |= {"sequence": topic["given"], "enqueued_at": self.time, "session": None}
             topic["given"] += 1
-            self._publish(topic, message, sender)
+            if not self._publish(topic, message, sender):
+                moves = target != "" and not self._came_unrouted(message)
+                topic["gone"].append(message | {"place": "moved" if moves else "dropped"})
+                leaving += [message] if moves else []
         self.note_high(topic["id"])
+        for message in leaving:
+            self.transfer(message, target, "unrouted")
         return first
 
-    def _publish(self, topic: Row, message: Row, sender: Row | None) -> None:
+    def _came_unrouted(self, message: Row) -> bool:
+        """Whether it is here because no subscription of another topic wanted it."""
+        return message["origin"] is not None and message["origin"]["reason"] == "unrouted"
+
+    def _publish(self, topic: Row, message: Row, sender: Row | None) -> bool:
+        """Whether any subscription wants it."""
         copies = []
         for one in self.subscriptions:
             if one["topic"] == topic["name"] and self._wants(one, message, sender):
@@ -187,8 +201,7 @@ class ModelTopics(ModelBase):
         for copy in copies:
             self.note_high(copy["queue"])
             self.touch(copy["queue"])
-        if not copies:
-            topic["gone"].append(message | {"place": "dropped"})
+        return bool(copies)
 
     def _wants(self, one: Row, message: Row, sender: Row | None) -> bool:
         if one["key"][0] == "ended":
@@ -298,7 +311,8 @@ class ModelTopics(ModelBase):
             "message_bytes_max": topic["message_bytes_max"],
             "unacknowledged_max": topic["unacknowledged_max"],
             "temporary": topic["owner"] is not None,
-            "settings": topic["settings"] | {name: topic[name] for name in OWN_FIELDS},
+            "settings": topic["settings"]
+            | {name: topic[name] for name in (*OWN_FIELDS, "moves_unrouted")},
             "inherited": self.inherited(topic),
             "subscriptions": len(mine),
             "receivers": sum(len(self.receivers(one["id"])) for one in mine),

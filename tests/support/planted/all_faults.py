@@ -9,6 +9,7 @@ from support.planted import (
     order_faults,
     put_faults,
     source_faults,
+    topic_faults,
 )
 
 FAMILIES = (
@@ -26,6 +27,7 @@ FAMILIES = (
     deduplication_faults.DEDUPLICATION,
     deduplication_faults.DEDUPLICATION_SCRIPTS,
     inheritance_faults.INHERITANCE,
+    topic_faults.UNROUTED,
     order_faults.GROUPS,
     order_faults.FIFO,
     order_faults.SINGLE_ACTIVE,

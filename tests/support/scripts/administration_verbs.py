@@ -24,6 +24,7 @@ def _create_topic(player: Player, line: Line) -> Operation:
         message_bytes_max=int(line.options.get("max", 0)),
         settings=_settings(line),
         unacknowledged_max=int(line.options.get("unacked_max", 0)),
+        moves_unrouted=yes(line.options.get("moves_unrouted")) or False,
         **_own_fields(line, otherwise=0),
     )
 
@@ -37,6 +38,7 @@ def _alter_topic(player: Player, line: Line) -> Operation:
         message_bytes_max=None if most is None else int(most),
         settings=_settings(line),
         unacknowledged_max=None if limit is None else int(limit),
+        moves_unrouted=yes(line.options.get("moves_unrouted")),
         **_own_fields(line, otherwise=None),
     )
 

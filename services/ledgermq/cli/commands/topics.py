@@ -40,6 +40,11 @@ def topic() -> None:
 @topic.command()
 @click.argument("name")
 @common_options("a subscription")
+@click.option(
+    "--moves-unrouted",
+    is_flag=True,
+    help="Messages that no subscription wants go to the error destination; else they are dropped.",
+)
 @setting_options
 @target_options
 def create(target: Target, output: Output, name: str, **settings: Any) -> None:
@@ -56,6 +61,11 @@ def create(target: Target, output: Output, name: str, **settings: Any) -> None:
 @topic.command()
 @click.argument("name")
 @common_options("a subscription", altering=True)
+@click.option(
+    "--moves-unrouted/--no-moves-unrouted",
+    default=None,
+    help="Whether messages that no subscription wants go to the error destination.",
+)
 @setting_options
 @target_options
 def alter(target: Target, output: Output, name: str, **settings: Any) -> None:

@@ -157,12 +157,15 @@ class Changes(AdminPart):
         description: str = "",
         message_bytes_max: int = 0,
         unacknowledged_max: int = 0,
+        moves_unrouted: bool = False,
         **settings: Unpack[QueueSettings],
     ) -> int:
         """Creates a topic; `message_bytes_max` 0 means the general limit.
 
         A session may hold `unacknowledged_max` messages of each of its subscriptions unsettled
-        before it is given no more of that (SES-07), up to 1,000,000; 0: no limit.
+        before it is given no more of that (SES-07), up to 1,000,000; 0: no limit. With
+        `moves_unrouted` messages that no subscription wants go to the error destination, if there
+        is one; otherwise they are dropped.
         `settings` are those of `ledgermq.QueueSettings`, and hold for its subscriptions.
 
         Raises:
@@ -178,6 +181,7 @@ class Changes(AdminPart):
             description=description,
             message_bytes_max=message_bytes_max,
             unacknowledged_max=unacknowledged_max,
+            moves_unrouted=moves_unrouted,
             settings=settings,
         )
 
@@ -188,6 +192,7 @@ class Changes(AdminPart):
         description: str | None = None,
         message_bytes_max: int | None = None,
         unacknowledged_max: int | None = None,
+        moves_unrouted: bool | None = None,
         **settings: Unpack[QueueSettings],
     ) -> int:
         """Changes settings of a topic and of its subscriptions; None leaves one as it is.
@@ -205,6 +210,7 @@ class Changes(AdminPart):
             description=description,
             message_bytes_max=message_bytes_max,
             unacknowledged_max=unacknowledged_max,
+            moves_unrouted=moves_unrouted,
             settings=settings,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledgermq.core.delivery.redelivery import follow_parked
-from ledgermq.core.delivery.transfer import transfer
+from ledgermq.core.destinations.numbering import transfer
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import Flight, move, state_of
 from ledgermq.core.state.message_states import EXPIRED, GONE

@@ -17,7 +17,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Final
 
-from ledgermq.core.delivery.transfer import REDELIVERY_LIMIT, REJECTED, transfer
+from ledgermq.core.destinations.numbering import REDELIVERY_LIMIT, REJECTED, transfer
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import Flight, in_flight_of, move, state_of
 from ledgermq.core.state.group import LAST_IN_GROUP

@@ -1,1 +1,1 @@
-"""Queues, topics and subscriptions: made, altered, removed; and the numbers of messages there."""
+"""Queues, topics and subscriptions: made, altered, removed; numbers and times of messages there."""

@@ -51,6 +51,7 @@ SETTINGS: Final = (
     "unacknowledged_max",
     "gets_disabled",
     "single_active_consumer",
+    "moves_unrouted",
 )
 
 

@@ -1,30 +1,53 @@
-"""Messages get their numbers: in a queue, or in a topic that hands copies on (SEQ-01, SEQ-17)."""
+"""Messages get their numbers: in a queue, or in a topic that hands copies on (SEQ-01, SEQ-17).
+
+So does what left another destination and goes on here, as a new message (INF-12, INF-19).
+"""
 
 from __future__ import annotations
 
 from operator import attrgetter
 from typing import Final
 
+from ledgermq.core.destinations.by_name import find_destination
+from ledgermq.core.destinations.copying import copy_for, copy_to
+from ledgermq.core.destinations.times import redelivery_limit
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import join_groups, move
 from ledgermq.core.order.selecting import asked_value, matches, value_in
-from ledgermq.core.state.group import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
-from ledgermq.core.state.message_states import AVAILABLE, DROPPED, GONE, NEW, PUBLISHED, UNBORN
+from ledgermq.core.state.message_states import (
+    AVAILABLE,
+    DROPPED,
+    EXPIRED,
+    GONE,
+    MOVED,
+    NEW,
+    PUBLISHED,
+    UNBORN,
+)
 from ledgermq.core.state.records import (
     Connection,
-    GroupedMessage,
     Message,
     Publication,
     Queue,
-    SegmentMessage,
     Session,
     Subscription,
     Times,
     Topic,
 )
 from ledgermq.protocol.limits import BLOCK_MESSAGES
+from ledgermq.protocol.outcomes import Origin
 
 CREATED_POSITION: Final = attrgetter("created_position")
+
+# Why something was moved: reasons that the fold itself gives, and one that an application does.
+REDELIVERY_LIMIT: Final = "redelivery-limit"
+REJECTED: Final = "rejected"
+UNROUTED: Final = "unrouted"
+# Those of an administrator: what was unborn stays so.
+MOVED_BY_HAND: Final = "moved"
+COPIED: Final = "copied"
+RETRIED: Final = "retried"
+BY_HAND: Final = (MOVED_BY_HAND, COPIED, RETRIED)
 
 
 def enqueue(
@@ -89,26 +112,38 @@ def _publish(
     copies: dict[int, list[Message]] = {}
     published: list[Message] = []
     dropped: list[Message] = []
+    moved: list[Message] = []
     for message in messages:
         publication = Publication(message.enqueued_at)
         # In the order in which they were made.
         for subscription in sorted(topic.by_value.candidates(message), key=CREATED_POSITION):
             if _wants(subscription, message, sender):
                 created = subscription.created_position
-                copies.setdefault(created, []).append(_copy_for(message, subscription))
+                copies.setdefault(created, []).append(copy_for(message, subscription))
                 publication.holders += 1
         if publication.holders:
             topic.publications[message.sequence] = publication
             published.append(message)
+        elif topic.moves_unrouted and _may_be_moved(topic, message):
+            moved.append(message)
         else:
             dropped.append(message)
     move(entry, topic, published, before, PUBLISHED, session=session)
     move(entry, topic, dropped, before, GONE, cause=DROPPED, session=session)
+    move(entry, topic, moved, before, GONE, cause=MOVED, session=session)
     for created, here in copies.items():
         subscription = topic.subscriptions[created]
         subscription.next_sequence = here[-1].sequence + 1
         subscription.added += len(here)
         _arrive(entry, subscription, here, NEW, None)
+    for message in moved:
+        transfer(entry, message, topic.settings.error_destination, UNROUTED)
+
+
+def _may_be_moved(topic: Topic, message: Message) -> bool:
+    """Whether there is somewhere to go; what came unrouted goes no further, and not in a circle."""
+    came_unrouted = message.origin is not None and message.origin["reason"] == UNROUTED
+    return topic.settings.error_destination != "" and not came_unrouted
 
 
 def _wants(subscription: Subscription, message: Message, sender: Connection | None) -> bool:
@@ -136,45 +171,36 @@ def hand_no_more(subscription: Subscription) -> None:
     subscription.topic.by_value.remove(subscription.created_position, asked)
 
 
-def _copy_for(message: Message, subscription: Subscription) -> Message:
-    copy = _made_as(Message, message, subscription)
-    copy.sequence = message.sequence
-    copy.enqueued_at = message.enqueued_at
-    if message.times is not None:
-        times = message.times
-        copy.times = Times(times.expires_at, times.deliver_at, times.redelivery_limit)
-    copy.origin = message.origin
-    copy.segment = message.segment
-    return copy
+def transfer(entry: Entry, message: Message, destination: str, reason: str) -> None:
+    """Puts a message to a destination that is there, as a new one, numbered now; never refused.
 
+    It keeps its identity, its body's place in the log and in the storage and its sender's header,
+    and says where it came from. Whatever names a destination has made sure that it is there, and
+    goes before it.
 
-def copy_to(message: Message, target: Queue) -> Message:
-    """The same message for another destination; without number, times, origin and segment yet.
-
-    It is in its group there, unless that is a topic.
+    The message has left its queue, unless this is a copy. One that expired never expires by its
+    own time again. Of one that came back too often, or was rejected, the sender's redelivery limit
+    is not asked for.
     """
-    if not isinstance(message, GroupedMessage) or isinstance(target, Topic):
-        return _made_as(Message, message, target)
-    copy = _made_as(type(message), message, target)
-    assert isinstance(copy, GroupedMessage), "made as one"
-    copy.group = message.group
-    copy.group_sequence = message.group_sequence
-    copy.flags = message.flags & (IN_GROUP | LAST_IN_GROUP | SEGMENT | LAST_SEGMENT)
-    if isinstance(copy, SegmentMessage):
-        copy.offset, copy.length = message.offset, message.length
-    return copy
-
-
-def _made_as(kind: type[Message], message: Message, queue: Queue) -> Message:
-    made = kind(
-        queue,
-        message.put_position,
-        message.put_index,
-        message.message_id,
-        message.priority,
-        message.persistent,
-        message.size_bytes,
-        message.header,
+    target = find_destination(entry.state, destination)
+    assert target is not None, f"{destination} is named by a setting or was looked for"
+    moved = copy_to(message, target)
+    times = message.times
+    expires_at = -1 if times is None or reason == EXPIRED else times.expires_at
+    deliver_at = -1
+    if times is not None and reason in BY_HAND and times.deliver_at > entry.state.time:
+        deliver_at = times.deliver_at
+    header = None if reason in (REDELIVERY_LIMIT, REJECTED) else message.header
+    limit = redelivery_limit(header, target.settings)
+    if expires_at >= 0 or deliver_at >= 0 or limit >= 0:
+        moved.times = Times(expires_at, deliver_at, limit)
+    moved.origin = Origin(
+        destination=message.queue.destination,
+        sequence=message.sequence,
+        reason=reason,
+        backout_count=message.backout_count,
+        enqueued_at=message.enqueued_at,
     )
-    made.body = message.body
-    return made
+    moved.segment = message.segment
+    moved.segment.hold(moved.size_bytes)
+    enqueue(entry, target, [moved], NEW)

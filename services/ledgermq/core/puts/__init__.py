@@ -1,1 +1,1 @@
-"""Messages taken in: what a Put says of groups and times, room in the storage, quotas."""
+"""Messages taken in: what a Put says of groups, room in the storage, quotas."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from ledgermq.core.destinations.by_name import add_destination, use_destination
 from ledgermq.core.destinations.deduplication import check_id, duplicate, note_open_id, remember
 from ledgermq.core.destinations.numbering import enqueue
+from ledgermq.core.destinations.times import check_times, set_times
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import move
 from ledgermq.core.puts.blocked import WAITS, Waits, block, must_block
 from ledgermq.core.puts.grouping import check_groups, join_open_groups, set_group, without_group
 from ledgermq.core.puts.quotas import bytes_of, check_transaction_size
 from ledgermq.core.puts.sources import check_source, note_taken
-from ledgermq.core.puts.times import check_times, set_times
 from ledgermq.core.state.group import Group
 from ledgermq.core.state.message_states import NEW, UNCOMMITTED
 from ledgermq.core.state.records import GroupedMessage, Message, Queue, SegmentMessage, Session

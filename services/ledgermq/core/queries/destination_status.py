@@ -171,7 +171,7 @@ def _topic_status(state: QueueManager, topic: Topic) -> Document:
         TopicStatus,
         topic,
         temporary=topic.owner is not None,
-        settings=_settings(topic),
+        settings=_settings(topic) | {"moves_unrouted": topic.moves_unrouted},
         inherited=inherited_by(state, topic),
         subscriptions=len(topic.subscriptions),
         receivers=sum(len(one.consumers) for one in topic.subscriptions.values()),

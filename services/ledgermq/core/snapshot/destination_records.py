@@ -87,6 +87,17 @@ def destination_entries(state: QueueManager) -> Record:
             for created, store in sorted(state.stores.items())
             if (one := active_consumer(store)) is not None
         ],
+        "consumer_priorities": [
+            {
+                "session": handle,
+                "consumer": number,
+                "consumer_priority": one.consumer_priority,
+            }
+            for handle, session in sorted(state.sessions.items())
+            for number, one in session.consumers.items()
+            if one.consumer_priority
+        ],
+        "moving_unrouted": [one.destination for one in topics if one.moves_unrouted],
         "deduplication": [
             {
                 "destination": one.destination,
@@ -202,6 +213,8 @@ def restore_destinations(state: QueueManager, root: Record) -> None:
         single = find_destination(state, name)
         assert single is not None, "what has the setting is there"
         single.single_active_consumer = True
+    for name in root["moving_unrouted"]:
+        state.topics[name.removeprefix("topic:")].moves_unrouted = True
     for entry in root["sources"]:
         taker = find_destination(state, entry["destination"])
         assert taker is not None, "what takes is there"
@@ -256,7 +269,10 @@ def restore_owners(state: QueueManager, root: Record) -> None:
 
 
 def restore_bonds(state: QueueManager, root: Record) -> None:
-    """To which consumers groups are bonded, and queues and subscriptions deliver alone."""
+    """What is told of consumers beside them: their priorities, who is active, who has bonds."""
+    for entry in root["consumer_priorities"]:
+        consumers = state.sessions[entry["session"]].consumers
+        consumers[entry["consumer"]].consumer_priority = entry["consumer_priority"]
     for entry in root["active_consumers"]:
         consumers = state.sessions[entry["session"]].consumers
         state.stores[entry["store"]].active = consumers[entry["consumer"]]

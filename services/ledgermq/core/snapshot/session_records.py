@@ -49,13 +49,7 @@ UNIT_OF_WORK: Final = Fields(
     session="handle",
 )
 CONSUMER: Final = Fields(
-    "credit",
-    "waiting_since",
-    "open",
-    "doubt",
-    "redelivery_delay_ms",
-    "consumer_priority",
-    consumer="number",
+    "credit", "waiting_since", "open", "doubt", "redelivery_delay_ms", consumer="number"
 )
 COMMIT: Final = Fields("session_sequence", "deliveries", "puts")
 BLOCKED: Final = Fields(

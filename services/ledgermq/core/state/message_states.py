@@ -64,8 +64,8 @@ MOVES: Final[dict[int, tuple[int, ...]]] = {
 }
 # Why a message is gone that was in a state.
 CAUSES: Final[dict[int, tuple[str, ...]]] = {
-    NEW: (DROPPED,),
-    UNCOMMITTED: (DROPPED, PURGED, ROLLED_BACK),
+    NEW: (MOVED, DROPPED),
+    UNCOMMITTED: (MOVED, DROPPED, PURGED, ROLLED_BACK),
     UNBORN: (EXPIRED, MOVED, DROPPED, REMOVED, PURGED),
     AVAILABLE: (EXPIRED, MOVED, DROPPED, REMOVED, PURGED),
     UNACKNOWLEDGED: (CONSUMED, EXPIRED, MOVED, DROPPED, REMOVED),

@@ -427,7 +427,7 @@ class Topic(Queue):
 
     A topic message gets one number, also without subscribers, and is unconsumed while any
     subscription still has it (SEQ-17). Those that left without being consumed count as dropped: no
-    subscription wanted them, or the last that had them went.
+    subscription wanted them and it does not move these, or the last that had them went.
     """
 
     # By rising sequence number, as the messages of a queue.
@@ -435,6 +435,8 @@ class Topic(Queue):
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
     # Those of them that are handed copies: a publication looks at those only that may want it.
     by_value: ByValue[int, Subscription, Message] = field(default_factory=ByValue)
+    # Whether what no subscription wants goes to the error destination.
+    moves_unrouted: bool = False
 
     @property
     def destination(self) -> str:

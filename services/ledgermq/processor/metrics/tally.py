@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ledgermq.core.delivery.transfer import BY_HAND, REDELIVERY_LIMIT, REJECTED
+from ledgermq.core.destinations.numbering import BY_HAND, REDELIVERY_LIMIT, REJECTED
 from ledgermq.core.state.message_states import (
     AVAILABLE,
     CONSUMED,

@@ -126,9 +126,10 @@ class TopicStatus:
         receivers: Open consumers of all of them.
         message_count: Messages that at least one subscription has and did not consume.
         sent_and_committed: Messages of which the last copy was consumed.
-        moved: Messages of which the last copy went elsewhere.
-        dropped: Messages that no subscription wanted, whose last subscription went, or of which
-            administration removed the last copy.
+        moved: Messages of which the last copy went elsewhere, and, if the topic moves these, that
+            no subscription wanted.
+        dropped: Other messages that no subscription wanted; those whose last subscription went, or
+            of which administration removed the last copy.
         min_sequence: Number of the first unconsumed message, or the next number without any.
         max_sequence: Number of the last unconsumed message, or the next number without any.
         first_enqueued_at: When that first one was numbered; None: the topic never had any.

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from dataclasses import asdict, fields
 from typing import Any, Final
 
-from ledgermq.protocol.operations import CreateQueue
+from ledgermq.protocol.operations import CreateTopic
 from ledgermq.protocol.settings import (
     DEFAULTS,
     OPERATION_FIELDS,
     REDELIVERY_DELAY,
     REDELIVERY_FIELDS,
+    TOPIC_FIELDS,
 )
 
 # A queue or topic begins with what creates it, or with its first use, and ends by Delete or with
@@ -184,7 +185,9 @@ def _given(default: Any) -> tuple[str, str]:
 
 # What the settings of an operation may give (§14 to §18), and what each is until it is given.
 GIVEN: Final = {name: _given(default) for name, default in asdict(DEFAULTS).items()} | {
-    one.name: _given(one.default) for one in fields(CreateQueue) if one.name in OPERATION_FIELDS
+    one.name: _given(one.default)
+    for one in fields(CreateTopic)
+    if one.name in (*OPERATION_FIELDS, *TOPIC_FIELDS)
 }
 # Those that operations give in fields of their own.
 FIELDS: Final = {

@@ -1,4 +1,4 @@
-"""When a message expires and may be delivered, and how often: what its sender asks for (SES-66)."""
+"""When a message expires, may be delivered, and how often: by its sender, or the destination."""
 
 from __future__ import annotations
 
