@@ -62,8 +62,13 @@ class MessageRejectedError(Exception):
     for what becomes of the message; what the function sent in its unit of work is rolled back.
 
     Raises:
+        ArgumentTypeError: `requeue` is neither True nor False, or the delay is no number.
         IllegalStateError: the delay is negative, too long, or given without `requeue`.
     """
+
+    # Of a class derived from this one, too, that calls no `__init__` but its own.
+    requeue: bool = False
+    delay: float | None = None
 
     def __init__(
         self, reason: str = "", *, requeue: bool = False, delay: float | None = None
@@ -435,8 +440,14 @@ class Service:
     async def _reject(
         self, session: Session, message: Message, route: _Route, why: MessageRejectedError
     ) -> None:
-        # An exception may quote anything, such as the name of a file that is no text.
-        reason = str(why).encode("utf-8", "backslashreplace").decode()
+        try:
+            # An exception may quote anything, such as the name of a file that is no text.
+            reason = str(why).encode("utf-8", "backslashreplace").decode()
+            check_rejection(why.requeue, why.delay)
+        except Exception:
+            # What it says was changed since it was made, or is another class's own.
+            await self._give_back(session, message, route)
+            return
         LOGGER.warning("%s rejected message %s: %s", route.name, message.message_id, reason)
         try:
             # The function may have done so itself.

@@ -33,6 +33,7 @@ def check_seconds(name: str, seconds: float | None) -> None:
 
 def check_rejection(requeue: bool, delay: float | None) -> None:
     """Refuses a delay in seconds that is none, or is for a message that is not put back."""
+    check_flag("requeue", requeue)
     check_seconds("delay", delay)
     if delay is not None and not requeue:
         raise IllegalStateError(

@@ -24,6 +24,66 @@ def test_a_reason_that_is_no_text_is_spelled_out(service, own_connection, queue,
     assert "caf\\udce9.txt" in caplog.text
 
 
+class NoSuchCustomerError(aio.MessageRejectedError):
+    """One that calls no `__init__` of the class that it is derived from."""
+
+    def __init__(self, number):
+        self.number = number
+
+
+class UnspeakableError(aio.MessageRejectedError):
+    """One that cannot say why."""
+
+    def __str__(self):
+        raise ValueError("there is nothing to say")
+
+
+def turned_round():
+    """A rejection that was given a delay when it was made already."""
+    error = aio.MessageRejectedError("busy")
+    error.delay = 5
+    return error
+
+
+WRONG = {
+    "a flag that is none": lambda: aio.MessageRejectedError("busy", requeue=1, delay=5),
+    "a delay that it may not have": turned_round,
+    "no text": lambda: UnspeakableError("busy"),
+}
+
+
+@pytest.mark.parametrize("made", WRONG.values(), ids=WRONG)
+def test_a_rejection_that_cannot_be_is_a_failure_like_others(
+    service, own_connection, queue, named, dead, made
+):
+    """It ended the service with all its functions, and again after each restart."""
+    own_connection.admin.alter_queue(named, redelivery_limit=1)
+    put(own_connection, queue, "a", "b")
+
+    @service.consumer(queue, redelivery_delay_ms=0)
+    async def take(message):
+        if message.body == "a":
+            raise made()
+
+    served_until_empty(service, own_connection, queue)
+    (failed,) = own_connection.browser(dead)
+    assert (failed.body, failed.origin.reason) == ("a", "redelivery-limit")
+
+
+def test_a_rejection_of_a_derived_class_needs_no_arguments(service, own_connection, queue, dead):
+    """It rejects its message, as one that was given none."""
+    put(own_connection, queue, "a", "b")
+
+    @service.consumer(queue)
+    async def take(message):
+        if message.body == "a":
+            raise NoSuchCustomerError(4711)
+
+    served_until_empty(service, own_connection, queue)
+    (rejected,) = own_connection.browser(dead)
+    assert (rejected.body, rejected.origin.reason) == ("a", "rejected")
+
+
 @pytest.mark.parametrize("transacted", [True, False])
 @pytest.mark.parametrize("rejects", [True, False])
 def test_a_service_goes_on_though_a_message_was_taken_away(
