@@ -43,11 +43,12 @@ class FifoWriter(Writer):
         """Messages for the queue, in a unit of work where there are such."""
         place = len(self.history) * 10
         priorities = self.one(((4, 4, 4), (4, 4), (4, 9, 4), (0, 4, 9), (4, 4, 4, 4, 4)))
-        messages = [
-            sample_message(place + one, priority, 1, self.one(("", "", "red")), self.one(TIMINGS))
-            for one, priority in enumerate(priorities)
-        ]
+        messages = [self.message(place + one, each) for one, each in enumerate(priorities)]
         self.write(op.Put(**self.common(session), destination=BUSY, messages=messages))
+
+    def message(self, number: int, priority: int) -> op.PutMessage:
+        """A message, which may be red or have times."""
+        return sample_message(number, priority, 1, self.one(("", "", "red")), self.one(TIMINGS))
 
     def change(self, session: dict[str, Any]) -> None:
         """Another mode."""
@@ -113,11 +114,21 @@ class SingleActiveWriter(FifoWriter):
             self.change(session)
         super().fill(session)
 
+    def message(self, number: int, priority: int) -> op.PutMessage:
+        """A message, perhaps of a group."""
+        message, group = super().message(number, priority), self.one((None, None, "x", "y"))
+        if group is not None:
+            header = message.get("header") or sample_message(0, 4, 1, "red")["header"]
+            properties = header["properties"] | {"JMSXGroupID": group}
+            message["header"] = header | {"properties": properties}
+        return message
+
     def change(self, session: dict[str, Any]) -> None:
-        """The setting, seldom off, and a limit of what a session may hold."""
+        """The setting, seldom off, group affinity, and a limit of what a session may hold."""
         on, most = self.one((True, True, True, False)), self.one((None, None, 0, 2))
         common = self.common(session)
         told = {"single_active_consumer": on, "unacknowledged_max": most}
+        told["group_affinity"] = self.one((None, None, True, False))
         self.write(op.AlterQueue(**common, queue="q", settings=self.mode(), **told))
 
 

@@ -201,6 +201,10 @@ class ModelAdministration(ModelTopics):
         if entry.group_affinity is not None:
             queue["group_affinity"] = entry.group_affinity
             queue["bonds"] = queue["bonds"] if entry.group_affinity else {}
+        if self.is_single(entry.queue):
+            active = self.active_of(entry.queue)
+            bonds = {bucket: one for bucket, one in queue["bonds"].items() if one == active}
+            queue["bonds"] = bonds
         self.touch(entry.queue)
         return None
 

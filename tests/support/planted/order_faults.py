@@ -121,6 +121,15 @@ def _only_the_highest(original: Any) -> Any:
     return ready_consumers
 
 
+def _bonds_stay(original: Any) -> Any:
+    def set_single_active_consumer(queue, on):
+        affinity, queue.affinity = queue.affinity, None
+        original(queue, on)
+        queue.affinity = affinity
+
+    return set_single_active_consumer
+
+
 def _none_waited(original: Any) -> Any:
     return lambda *arguments: []
 
@@ -189,6 +198,12 @@ SINGLE_ACTIVE = Family(
             _at_once,
         ),
         Fault("turned off, one is active", administration, "set_single_active_consumer", _only_on),
+        Fault(
+            "turned on, groups stay with others",
+            administration,
+            "set_single_active_consumer",
+            _bonds_stay,
+        ),
     ),
     drawn(single_active_histories()),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from ledgermq.core.order.affinity import drop_bonds
 from ledgermq.core.state.records import Consumer, Queue
 
 
@@ -36,3 +37,8 @@ def set_single_active_consumer(queue: Queue, on: bool) -> None:
     queue.single_active_consumer = on
     if not on:
         queue.active = None
+    elif queue.affinity is not None:
+        # Who stands by would keep its groups from everybody.
+        active, bonds = active_consumer(queue), queue.affinity.bonds
+        for consumer in {one.key: one for one in bonds.values() if one is not active}.values():
+            drop_bonds(consumer)

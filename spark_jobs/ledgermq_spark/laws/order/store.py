@@ -296,6 +296,9 @@ class Store:
             self.bonds = {}
         if not self.settings.single_active_consumer:
             self._active = None
+        elif self.bonds:
+            active = self.active
+            self.bonds = {bucket: one for bucket, one in self.bonds.items() if one is active}
         if self.settings.fifo_mode == CONCURRENT:
             for message in self._received.values():
                 message.received = 0
