@@ -1,6 +1,7 @@
 """The watch over silence alone: nobody is suspected on a guess (H5, H12)."""
 
 import asyncio
+import math
 import os
 import pickle
 
@@ -15,12 +16,23 @@ from ledgermq.wire.topics.registry import Claim
 class SideTopic:
     """Stands in for the side topic."""
 
-    def __init__(self, *, hears=True, ends=True, end_of_operations=2):
+    def __init__(self, *, hears=True, ends=True, end_of_operations=2, end_of_questions=5):
         self._hears, self._ends, self._end = hears, ends, end_of_operations
+        self._end_of_questions = end_of_questions
+        self.on_asked = lambda: None
 
     def hears(self, partition):
         """Whether the partition is read here."""
         return self._hears
+
+    async def end_of_questions(self, partition):
+        """Its end offset, or None; the broker may take its time, or go away in between."""
+        self.on_asked()
+        return self._end_of_questions
+
+    async def read_to(self, partition, end):
+        """Whether it was read to there."""
+        return self._ends
 
     async def read_to_end(self, partition):
         """Whether it was read to its end."""
@@ -39,6 +51,7 @@ class Keeper:
 
     def __init__(self):
         self.suspected = []
+        self.away_until = -math.inf
 
     async def suspect(self, state, sessions):
         """Notes who is suspected."""
@@ -82,7 +95,7 @@ def test_a_session_nobody_heard_of_is_suspected(state, monkeypatch):
 
 @pytest.mark.parametrize(
     "short_of",
-    [{"hears": False}, {"ends": False}, {"end_of_operations": None}],
+    [{"hears": False}, {"ends": False}, {"end_of_operations": None}, {"end_of_questions": None}],
 )
 def test_nobody_is_suspected_while_anything_is_unread(state, monkeypatch, short_of):
     """Not beside its partition, not read to the end, or no answer: no suspicion."""
@@ -147,3 +160,51 @@ def test_a_connection_that_beat_before_its_open_was_folded_is_not_silent(state, 
     apply(state, Alive(session=2, session_sequence=1, answered_through=0), 3, 4)
     silence.acted(2, now[0])
     assert 2 not in silence.silent(state)
+
+
+def test_nobody_is_suspected_for_a_silence_in_which_the_broker_was_away(state, monkeypatch):
+    """Clients come back a moment after it; whoever does not is suspected its time-out later."""
+    found, keeper, now = watch(monkeypatch)
+
+    def away():
+        now[0] += 20
+
+    found._side_topic.on_asked = away
+    asyncio.run(found.suspect(state))
+    found._side_topic.on_asked = lambda: None
+    now[0] += 0.9
+    asyncio.run(found.suspect(state))
+    assert not keeper.suspected
+    now[0] += 0.2
+    asyncio.run(found.suspect(state))
+    assert keeper.suspected == [0]
+
+
+def test_a_broker_that_does_not_answer_is_away_until_it_does(state, monkeypatch):
+    """Whatever was silent before it was asked, counts anew."""
+    found, _, now = watch(monkeypatch, end_of_questions=None)
+    asyncio.run(found.suspect(state))
+    assert found.silence.silent(state) == []
+    now[0] += 2
+    assert found.silence.silent(state) == [0]
+
+
+def test_whether_the_broker_is_there_is_looked_at_before_a_silence_is_over(state, monkeypatch):
+    """Else one that is back just before the end of it would not be missed."""
+    found, _, now = watch(monkeypatch)
+    found.silence.heard(bytes(16), state)
+    assert not found.is_anybody_doubtful(state)
+    now[0] += 0.6
+    assert found.is_anybody_doubtful(state)
+    assert found.silence.silent(state) == []
+
+
+def test_an_entry_of_the_worker_that_waited_for_the_broker_tells_that_it_was_away(
+    state, monkeypatch
+):
+    """While it waits for that, an owner looks after nobody."""
+    found, keeper, now = watch(monkeypatch)
+    keeper.away_until = now[0]
+    assert not found.is_anybody_doubtful(state)
+    now[0] += 0.6
+    assert found.is_anybody_doubtful(state)

@@ -1,6 +1,7 @@
 """The time keeper alone: one entry at a time, back-off, the choice between Tick and TimeAgreed."""
 
 import asyncio
+import math
 import time
 
 import pytest
@@ -320,3 +321,23 @@ def test_a_version_above_all_that_were_offered_is_offered_once(start_us, monkeyp
     monkeypatch.setattr(time_keeper.time, "monotonic", lambda: 1e9)
     asyncio.run(keeper.offer_version(state))
     assert len(ledger.entries) == 1
+
+
+def test_an_entry_that_waits_for_its_broker_tells_until_when_that_was_away(start_us, monkeypatch):
+    """And one that is taken at once tells nothing."""
+    state, ledger = opened(start_us), Ledger(start_us + 31 * SECOND_US)
+    keeper, now = keep(ledger), [1000.0]
+    append = ledger.append_operation
+
+    def take(*entry):
+        now[0] += taking
+        return append(*entry)
+
+    monkeypatch.setattr(ledger, "append_operation", take)
+    monkeypatch.setattr(time_keeper.time, "monotonic", lambda: now[0])
+    taking = 0.5
+    asyncio.run(keeper.suspect(state, [0]))
+    assert keeper.away_until == -math.inf
+    keeper, taking = keep(ledger), 20
+    asyncio.run(keeper.suspect(state, [0]))
+    assert keeper.away_until == now[0]

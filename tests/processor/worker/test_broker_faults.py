@@ -55,3 +55,23 @@ def test_a_worker_whose_broker_is_gone_ends_when_told(own_broker, tmp_path, seco
         assert len(worker.log) < 1_000_000, worker.log[:10_000]
     finally:
         place.close()
+
+
+def test_no_session_is_suspected_for_a_silence_in_which_its_broker_was_away(own_broker, tmp_path):
+    """Where it went away again soon, nobody could answer the suspicion, and all was lost."""
+    place = new_place(own_broker.bootstrap, tmp_path)
+    try:
+        worker = place.worker("steady", SESSION_TIMEOUT_SECONDS=20)
+        with place.connect(suspect_timeout_seconds=4, timeout=60.0) as connection:
+            session = connection.session(ack="CLIENT")
+            session.producer("queue:a").send("held")
+            held = session.consumer("queue:a").receive(20)
+            for _ in range(2):
+                own_broker.kill()
+                time.sleep(5)
+                own_broker.start()
+            held.acknowledge()
+        assert "they are suspected" not in worker.log
+        assert worker.code is None
+    finally:
+        place.close()

@@ -17,6 +17,7 @@ from typing import Any
 
 from faust.types import TP
 
+from ledgermq.errors import LedgerMQError
 from ledgermq.processor.checkpoints.loading import Loaded, load
 from ledgermq.processor.checkpoints.schedule import CheckpointSchedule
 from ledgermq.processor.checkpoints.writing import Checkpointer
@@ -126,6 +127,11 @@ class Owner:
             self._release()
 
     def nudge(self) -> None:
+        self._wake.set()
+
+    def fail(self, error: LedgerMQError) -> None:
+        """Ends the owner with what somebody else found of its log."""
+        self._fault = error
         self._wake.set()
 
     # The owner's task --------------------------------------------------------------------------
@@ -367,7 +373,7 @@ class Owner:
             silence = self.watch.silence
             silence.forget_gone(folder.state)
             idle = self._suspecting is None or self._suspecting.done()
-            if idle and not self.time.busy and silence.silent(folder.state):
+            if idle and self.watch.is_anybody_doubtful(folder.state):
                 self._suspecting = self._beside(self.watch.suspect(folder.state))
 
     async def write_last_checkpoint(self) -> None:

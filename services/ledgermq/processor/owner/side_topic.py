@@ -105,16 +105,23 @@ class SideTopic:
 
     async def read_to_end(self, partition: int) -> bool:
         """Waits until everything that is on the partition now was heard; False if it was not."""
+        end = await self.end_of_questions(partition)
+        return end is not None and await self.read_to(partition, end)
+
+    async def read_to(self, partition: int, end: int) -> bool:
+        """Waits until everything below an offset was heard; False if it was not."""
         tp = TP(self._topics.questions, partition)
-        end = await self._end_of(tp) if tp in self._next else None
-        if end is None:
-            return False
         limit = time.monotonic() + READ_SECONDS
         while self._next.get(tp, -1) < end:
             if time.monotonic() > limit or tp not in self._next:
                 return False
             await asyncio.sleep(0.01)
         return True
+
+    async def end_of_questions(self, partition: int) -> int | None:
+        """The end offset of the questions of a queue manager, or None if it is not known."""
+        tp = TP(self._topics.questions, partition)
+        return await self._end_of(tp) if tp in self._next else None
 
     async def end_of_operations(self, partition: int) -> int | None:
         """The end offset of the operations of a queue manager, or None if it is not known."""

@@ -3,7 +3,9 @@
 Theory of operation. Silence of a connection counts from the moment when the side topic had been
 read to its end, and a suspicion is written only after both the side topic and the ledger were read
 to their ends once more, so that neither a slow worker nor a long stop of its process can end a live
-session.
+session. Nor can a broker that was away, whose clients could not be heard of: whether it answers is
+looked at once half of a suspect time-out has passed in silence, and if it does not answer at once,
+all silence counts anew from its answer.
 """
 
 from __future__ import annotations
@@ -14,13 +16,15 @@ import time
 
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.processor.owner.side_topic import Listener, SideTopic
-from ledgermq.processor.owner.time_keeper import TimeKeeper
+from ledgermq.processor.owner.time_keeper import AWAY_SECONDS, TimeKeeper
 from ledgermq.wire.topics.registry import Claim
 
 log = logging.getLogger(__name__)
 
 SUSPECTS_MAX = 1_000
 PATIENCE_SECONDS = 10.0
+# Of the suspect time-out: so long a client has, at the least, to come back after its broker.
+DOUBTFUL_SHARE = 0.5
 
 
 class Silence:
@@ -47,8 +51,13 @@ class Silence:
         if self._counts_from is None:
             self._counts_from = time.monotonic()
 
-    def silent(self, state: QueueManager) -> list[int]:
-        """Sessions not heard of for their suspect timeout, and not under suspicion yet."""
+    def count_anew(self, moment: float) -> None:
+        """Nobody could be heard of until then."""
+        if self._counts_from is not None:
+            self._counts_from = max(self._counts_from, moment)
+
+    def silent(self, state: QueueManager, share: float = 1.0) -> list[int]:
+        """Sessions not heard of for (a share of) their suspect timeout, and not suspected yet."""
         if self._counts_from is None:
             return []
         now, start = time.monotonic(), self._counts_from
@@ -61,7 +70,7 @@ class Silence:
                 self._connections.get(session.connection.identity, start),
                 self._sessions.get(handle, start),
             )
-            if now - heard > session.suspect_timeout_ms / 1000:
+            if now - heard > share * session.suspect_timeout_ms / 1000:
                 found.append(handle)
                 if len(found) == SUSPECTS_MAX:
                     break
@@ -98,9 +107,20 @@ class SilenceWatch:
             )
 
     async def suspect(self, state: QueueManager) -> None:
-        """Reads side topic and ledger to their ends, then suspects who is silent still."""
-        side_topic, partition = self._side_topic, self._claim.partition
-        if not side_topic.hears(partition) or not await side_topic.read_to_end(partition):
+        """Reads side topic and ledger to their ends, then suspects who is silent still.
+
+        To be called while anybody is doubtful.
+        """
+        side_topic, partition, silence = self._side_topic, self._claim.partition, self.silence
+        if not side_topic.hears(partition):
+            return
+        asked_at = time.monotonic()
+        end = await side_topic.end_of_questions(partition)
+        answered_at = time.monotonic()
+        if end is None or answered_at - asked_at > AWAY_SECONDS:
+            silence.count_anew(answered_at)
+            return
+        if not silence.silent(state) or not await side_topic.read_to(partition, end):
             return
         end = await side_topic.end_of_operations(partition)
         limit = time.monotonic() + PATIENCE_SECONDS
@@ -109,4 +129,9 @@ class SilenceWatch:
                 return
             await asyncio.sleep(0.01)
         if end is not None:
-            await self._keeper.suspect(state, self.silence.silent(state))
+            await self._keeper.suspect(state, silence.silent(state))
+
+    def is_anybody_doubtful(self, state: QueueManager) -> bool:
+        # While an entry of its own waits for the broker, an owner looks after nobody.
+        self.silence.count_anew(self._keeper.away_until)
+        return bool(self.silence.silent(state, DOUBTFUL_SHARE))

@@ -8,6 +8,7 @@ next waits a second.
 from __future__ import annotations
 
 import logging
+import math
 import time
 import uuid
 
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 BACK_OFF_SECONDS = 1.0
 SAY_AGAIN_SECONDS = 60.0
+# A broker that takes longer to answer was away.
+AWAY_SECONDS = 1.0
 # Beyond this a plain Tick might not count, so the time is agreed instead.
 AGREE_BEYOND_US = 55_000_000
 STALE_US = 40_000_000
@@ -49,6 +52,8 @@ class TimeKeeper:
         self._effect_before: tuple[int, int, int | None] | None = None
         self._was_ahead = False
         self._not_before = self._say_again_at = 0.0
+        # When the broker answered last that had been away; on the monotonic clock.
+        self.away_until = -math.inf
         self.written = 0
 
     @property
@@ -165,7 +170,7 @@ class TimeKeeper:
 
     async def _append(self, operation: Operation, state: QueueManager) -> None:
         name, partition, _ = self._claim
-        self._writing = True
+        self._writing, began = True, time.monotonic()
         try:
             headers = common_headers(f"/ledgermq/{name}/{self._worker}", full_name_of(operation))
             headers.append(("ce_id", uuid.uuid4().hex.encode()))
@@ -175,6 +180,9 @@ class TimeKeeper:
             )
         finally:
             self._writing = False
+        now = time.monotonic()
+        if now - began > AWAY_SECONDS:
+            self.away_until = now
         self.written += 1
         self._effect_before = _clock_of(state)
         self._unfolded = position
