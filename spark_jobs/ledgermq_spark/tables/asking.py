@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import ParseException, PySparkException, PySparkNotImplementedError
+from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from ledgermq.errors import LedgerMQError
@@ -39,6 +40,8 @@ UNKNOWN_TABLE: Final = "TABLE_OR_VIEW_NOT_FOUND"
 BESIDES: Final = re.compile(
     r"^\[[\w.]+\] | SQLSTATE: \w+| If necessary set .* to bypass this error\."
 )
+# What Python says of times and dates that it does not know.
+BEYOND: Final = re.compile(r"out of range|ordinal must be|too large")
 PLACE: Final = re.compile(r"line (\d+),? pos(?:ition)? (\d+)")
 
 
@@ -96,13 +99,49 @@ def answer_query(text: str, facts: Facts, rows_max: int) -> Answer:
     """
     frame = _asked(text, facts)
     with _told():
-        found = frame.limit(rows_max + 1).collect()
+        found = _with_times_apart(frame.limit(rows_max + 1)).collect()
     kinds = [one.dataType for one in frame.schema.fields]
     return Answer(
         columns=frame.columns,
         rows=[list(map(_plain, row, kinds)) for row in found[:rows_max]],
         has_more=len(found) > rows_max,
     )
+
+
+def _with_times_apart(frame: DataFrame) -> DataFrame:
+    """The same rows with times without a zone, which are those in UTC.
+
+    Spark hands others over in the zone of this machine, in which the first and the last hours that
+    Python knows are none: `0001-01-01` nowhere, `9999-12-31 23:59:59` not east of Greenwich.
+    """
+    # Several columns may have one name.
+    named = frame.toDF(*(str(number) for number in range(len(frame.columns))))
+    kinds = [(one.dataType, _without_zone(one.dataType)) for one in named.schema.fields]
+    return named.select(
+        *(
+            f.col(str(number)) if kind == other else f.col(str(number)).cast(other)
+            for number, (kind, other) in enumerate(kinds)
+        )
+    )
+
+
+def _without_zone(kind: t.DataType) -> t.DataType:
+    """A type whose times have no zone."""
+    if isinstance(kind, t.TimestampType):
+        return t.TimestampNTZType()
+    if isinstance(kind, t.ArrayType):
+        return t.ArrayType(_without_zone(kind.elementType), kind.containsNull)
+    if isinstance(kind, t.MapType):
+        key, value = _without_zone(kind.keyType), _without_zone(kind.valueType)
+        return t.MapType(key, value, kind.valueContainsNull)
+    if isinstance(kind, t.StructType):
+        return t.StructType(
+            [
+                t.StructField(one.name, _without_zone(one.dataType), one.nullable)
+                for one in kind.fields
+            ]
+        )
+    return kind
 
 
 def _asked(text: str, facts: Facts) -> DataFrame:
@@ -176,6 +215,13 @@ def _told() -> Iterator[None]:
         if fault is None:
             raise
         raise QueryInvalidError(f"the query cannot be answered{fault}") from None
+    except (ValueError, OverflowError) as problem:
+        if not BEYOND.search(str(problem)):
+            raise
+        raise QueryInvalidError(
+            "the answer has times or dates that cannot be shown, before the year 1 or after 9999: "
+            "cast them to STRING"
+        ) from None
 
 
 def _fault(problem: Any) -> str | None:
@@ -217,8 +263,7 @@ def _plain(value: Any, kind: t.DataType) -> Any:
         has_names = len(set(kind.names)) == len(kind.names)
         return dict(zip(kind.names, values, strict=True)) if has_names else values
     if isinstance(kind, t.TimestampType):
-        # Spark gives it in the time zone of this machine.
-        return value.astimezone(UTC).isoformat()
+        return value.replace(tzinfo=UTC).isoformat()
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, bytes | bytearray):

@@ -98,6 +98,9 @@ def test_tables_are_shown(nothing):
         ("SELECT 1/id FROM range(2)", "Division by zero"),
         ("SELECT (SELECT id FROM range(2))", "More than one row"),
         ("SELECT make_interval(1, 2)", "cast them to STRING"),
+        ("SELECT timestamp_micros(9223372036854775807)", "after 9999: cast them to STRING"),
+        ("SELECT array(DATE '9999-12-31' + 1)", "after 9999: cast them to STRING"),
+        ("SELECT DATE '0001-01-01' - 1", "before the year 1 or"),
         ("SELECT reflect('java.lang.System', 'exit', 0)", "`reflect`"),
         ("SELECT java_method('java.lang.System', 'exit', 0)", "`java_method`"),
         ("VALUES (try_reflect('java.lang.System', 'exit', 0))", "`try_reflect`"),
@@ -139,3 +142,13 @@ def test_values_are_what_json_can_have(nothing, live_in):
     rest = ["00ff", None, "1.5", "NaN", ["Infinity", "-Infinity"], True]
     assert answer.rows == [[*times, *nested, *rest]]
     json.dumps(answer.rows, allow_nan=False)
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
+def test_the_first_and_the_last_times_are_told_wherever_this_machine_is(nothing, live_in, zone):
+    """They stand for never, and for what has not ended; in another zone there are none."""
+    live_in(zone)
+    first, last = "TIMESTAMP '0001-01-01 00:00:00Z'", "TIMESTAMP '9999-12-31 23:59:59.999999Z'"
+    text = f"SELECT {first} AS x, {last} AS x, array({first}), map({last}, struct({first} AS `y z`))"
+    early, late = "0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59.999999+00:00"
+    assert answer_query(text, nothing, 1).rows == [[early, late, [early], {late: {"y z": early}}]]
