@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import sys
-from typing import Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from ledgermq.cli.options.together import together
+from ledgermq.errors import LedgerMQError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 ACTOR_HELP: Final = "Who does it; recorded on the log.  [default: your user name]"
 
@@ -38,6 +44,38 @@ who_and_why = together(
 )
 
 
+# Progress bars on the terminal: they draw over whatever else is written there.
+_DRAWN: Final[list[Progress]] = []
+
+
+class NotConfirmedError(LedgerMQError):
+    """Somebody was asked whether to go on, and did not say yes."""
+
+    code = "not-confirmed"
+
+
+@contextlib.contextmanager
+def drawn(bar: Progress) -> Iterator[None]:
+    """Shows a progress bar, which makes way for each question that is asked meanwhile."""
+    with bar:
+        _DRAWN.append(bar)
+        try:
+            yield
+        finally:
+            _DRAWN.remove(bar)
+
+
+@contextlib.contextmanager
+def _undrawn() -> Iterator[None]:
+    for bar in _DRAWN:
+        bar.stop()
+    try:
+        yield
+    finally:
+        for bar in _DRAWN:
+            bar.start()
+
+
 def expect_answer(what: str) -> None:
     """See at once whether somebody can be asked later: where nobody can, --yes must be given.
 
@@ -53,7 +91,17 @@ def confirm(what: str) -> None:
 
     Raises:
         UsageError: Standard input is no terminal.
-        Abort: The answer was no.
+        NotConfirmedError: The answer was no, or the input ended (Ctrl-D).
+        Abort: Ctrl-C.
     """
     expect_answer(what)
-    click.confirm(f"{what}. Go on?", abort=True, err=True)
+    with _undrawn():
+        try:
+            if click.confirm(f"{what}. Go on?", err=True):
+                return
+        except click.Abort as end:
+            # What follows begins a line of its own.
+            click.echo(err=True)
+            if not isinstance(end.__context__, EOFError):
+                raise
+    raise NotConfirmedError("nothing was done: the question was not answered with yes")

@@ -20,6 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ledgermq.cli.options.consent import drawn
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing.output import Output
 from ledgermq.errors import LedgerMQError
@@ -212,7 +213,7 @@ def stages_bar(console: Console, title: str, *, beginning: str, shown: bool) -> 
         transient=True,
         disable=not shown,
     )
-    with bar:
+    with drawn(bar) if shown else bar:
         task = bar.add_task(beginning, total=None)
 
         def tell(stage: str, done: int, total: int) -> None:

@@ -1,8 +1,8 @@
 """Exit codes of the command line, and which error ends in which.
 
-0 done · 1 refused, or the audit found an anomaly · 2 wrong use · 3 broker or worker not reachable ·
-4 a check failed · 5 unproven: the outcome of an operation, or the audit's verdict, is
-not known.
+0 done · 1 refused, not confirmed, or the audit found an anomaly · 2 wrong use · 3 broker or worker
+not reachable · 4 a check failed · 5 unproven: the outcome of an operation, or the audit's verdict,
+is not known.
 """
 
 from __future__ import annotations
