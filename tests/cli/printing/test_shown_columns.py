@@ -1,6 +1,11 @@
 """Which columns a table has: all for programs, for people those that have something to show."""
 
-from ledgermq.cli.printing.output import Column, Output, shown_columns
+import io
+
+import pytest
+from rich.console import Console
+
+from ledgermq.cli.printing.output import Column, Output, drawn_table, shown_columns
 
 COLUMNS = [
     Column(key="name", heading="NAME"),
@@ -25,3 +30,51 @@ def test_people_are_spared_details_that_no_row_has():
     assert keys_for_people([{"name": "", "selector": ""}]) == ["name"]
     rows = [{"name": "a", "selector": ""}, {"name": "b", "selector": "x = 1"}]
     assert keys_for_people(rows) == ["name", "selector"]
+
+
+WIDE = [
+    Column(key="position", heading="POSITION", number=True),
+    Column(key="message_id", heading="MESSAGE ID", whole=True),
+    Column(key="why", heading="WHY"),
+    Column(key="body", heading="BODY", cut=True),
+]
+ROWS = [
+    {"position": 1234567890123, "message_id": f"{number:032x}", "why": "none here", "body": "tea"}
+    for number in (1, 2)
+]
+
+
+def drawn(monkeypatch, width, columns=WIDE, rows=ROWS):
+    """The lines of a table on a terminal of that width."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    screen = io.StringIO()
+    Console(file=screen, width=width).print(drawn_table(columns, rows))
+    return [line.rstrip() for line in screen.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize("width", [30, 45, 60, 70, 80, 100, 200])
+def test_no_number_and_no_id_is_cut_however_narrow_the_terminal(monkeypatch, width):
+    """Of one that is cut nobody sees that it is another one; nor is a column left out."""
+    lines = drawn(monkeypatch, width)
+    told = "".join(line.replace(" ", "") for line in lines)
+    assert max(map(len, lines)) <= width
+    assert told.count("1234567890123") == len(ROWS)
+    assert [one["message_id"] for one in ROWS if one["message_id"] not in told] == []
+    assert told.count("nonehere") == told.count("tea") == len(ROWS)
+
+
+def test_rows_stand_in_blocks_where_a_table_has_no_room(monkeypatch):
+    """A line for each value, behind its heading."""
+    assert drawn(monkeypatch, 60)[:5] == [
+        "POSITION    1234567890123",
+        "MESSAGE ID  00000000000000000000000000000001",
+        "WHY         none here",
+        "BODY        tea",
+        "",
+    ]
+    assert drawn(monkeypatch, 80)[0].split() == ["POSITION", "MESSAGE", "ID", "WHY", "BODY"]
+
+
+def test_nothing_is_drawn_of_no_rows_where_their_headings_have_no_room(monkeypatch):
+    """What is said below the table says it."""
+    assert drawn(monkeypatch, 20, rows=[]) == []

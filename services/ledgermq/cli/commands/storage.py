@@ -26,9 +26,7 @@ COLUMNS: Final = [
     Column(key="live_messages", heading="messages", number=True, whole=True),
     Column(key="oldest", heading="oldest live message"),
 ]
-FILLED: Final = Column(
-    key="bar", heading=f"{LIVE} live {RELEASED} released {EMPTY} empty", whole=True
-)
+FILLED: Final = Column(key="bar", heading="filled", whole=True)
 
 
 @click.command(cls=OnceCommand)
@@ -47,7 +45,8 @@ def storage(target: Target, output: Output) -> None:
         click.echo()
         columns = [*COLUMNS, FILLED]
     rows = [_row(one, found.segment_bytes) for one in found.segments]
-    caption = f"at {target.named(found.position)}: one live message pins its segment"
+    drawn = f"{LIVE} live, {RELEASED} released, {EMPTY} empty"
+    caption = f"at {target.named(found.position)}: {drawn}; one live message pins its segment"
     output.table(columns, rows, caption=caption, document=asdict(found))
 
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 # Between two columns, in characters.
 GAP: Final = 2
-CUT_CHARACTERS_MIN: Final = 10
+# What a column that may be folded or cut needs of its width.
+FOLDED_CHARACTERS_MIN: Final = 10
 UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
 # What steers a terminal, ends a line for some or turns the direction of writing: who puts a message
 # or gives a reason does not draw on the screen of whoever reads it. Neither can it be a half of a
@@ -155,14 +156,21 @@ def shown_columns(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) 
 def drawn_table(
     columns: Sequence[Column], rows: Iterable[Mapping[str, Any]], *, indent: int = 0
 ) -> Table:
-    """A table for a terminal, of which `indent` characters are taken."""
+    """A table for a terminal, of which `indent` characters are taken.
+
+    Where the terminal has no room for it, each row is shown as lines of heading and value: of a
+    number or an id that is cut nobody would see that it is another one.
+    """
     from rich.table import Table
     from rich.text import Text
 
     rows = list(rows)
     columns = shown_columns(columns, rows)
     cells = [[cell_text(row.get(column.key)) for column in columns] for row in rows]
-    cells = _cut(columns, cells, shutil.get_terminal_size().columns - indent)
+    width = shutil.get_terminal_size().columns - indent
+    if sum(_least(columns, cells)) + GAP * (len(columns) - 1) > width:
+        return _drawn_apart(columns, cells)
+    cells = _cut(columns, cells, width)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
     for column in columns:
         justify: Literal["left", "right"] = "right" if column.number else "left"
@@ -173,14 +181,44 @@ def drawn_table(
     return table
 
 
-def _cut(columns: Sequence[Column], cells: list[list[str]], width: int) -> list[list[str]]:
-    """The cells, those of the columns to cut no longer than what the others leave."""
-    widths = [
+def _widths(columns: Sequence[Column], cells: list[list[str]]) -> list[int]:
+    return [
         max([len(column.heading), *(len(row[at]) for row in cells)])
         for at, column in enumerate(columns)
     ]
-    taken = sum(w + GAP for w, column in zip(widths, columns, strict=True) if not column.cut)
-    room = max(CUT_CHARACTERS_MIN, width - taken)
+
+
+def _least(columns: Sequence[Column], cells: list[list[str]]) -> list[int]:
+    """How many characters each column needs: all, or some where it is folded or cut."""
+    return [
+        width
+        if column.whole or column.number
+        else max(*map(len, column.heading.split(" ")), min(width, FOLDED_CHARACTERS_MIN))
+        for width, column in zip(_widths(columns, cells), columns, strict=True)
+    ]
+
+
+def _drawn_apart(columns: Sequence[Column], cells: list[list[str]]) -> Table:
+    """Rows as blocks of lines, an empty line between them."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, GAP, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for number, row in enumerate(cells):
+        if number:
+            table.add_row()
+        for column, text in zip(columns, row, strict=True):
+            table.add_row(column.heading, Text(text))
+    return table
+
+
+def _cut(columns: Sequence[Column], cells: list[list[str]], width: int) -> list[list[str]]:
+    """The cells, those of the columns to cut no longer than what the others leave."""
+    widths = zip(_widths(columns, cells), columns, strict=True)
+    taken = sum(width + GAP for width, column in widths if not column.cut)
+    room = max(FOLDED_CHARACTERS_MIN, width - taken)
     return [
         [
             text[: room - 1] + "…" if column.cut and len(text) > room else text
