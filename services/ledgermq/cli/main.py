@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import io
 import logging
@@ -16,6 +15,7 @@ from typing import Any, Final
 
 import click
 
+from ledgermq.cli.near_names import check_command, wrong_option
 from ledgermq.cli.printing.exits import INTERRUPTED, OK, REFUSED, USAGE, exit_code_of
 from ledgermq.cli.printing.output import Output
 from ledgermq.errors import LedgerMQError
@@ -125,10 +125,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _COMMANDS:
-            near = difflib.get_close_matches(args[0], _COMMANDS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(_COMMANDS)}"
-            raise click.UsageError(f"there is no command {args[0]!r}; {hint}", ctx)
+        check_command(ctx, args, _COMMANDS)
         return super().resolve_command(ctx, args)
 
 
@@ -226,10 +223,16 @@ def _explain(code: str, text: str, given: list[str]) -> None:
 
 
 def _wrong_use(error: click.ClickException, given: list[str]) -> int:
-    hint = ""
+    # Whoever names a group and no command of it looks for those there are.
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
+        click.echo(error.format_message(), err=True)
+        return USAGE
+    text, hint = error.format_message(), ""
+    if isinstance(error, click.NoSuchOption):
+        text = wrong_option(error)
     if isinstance(error, click.UsageError) and error.ctx is not None:
         hint = f" (try: {error.ctx.command_path} --help)"
-    _explain("usage", _told(error.format_message(), error) + hint, given)
+    _explain("usage", _told(text, error) + hint, given)
     return USAGE
 
 

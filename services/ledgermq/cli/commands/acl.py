@@ -17,7 +17,7 @@ TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 @click.command(cls=OnceCommand)
-@click.argument("role", type=click.Choice(ROLES))
+@click.argument("role", metavar="ROLE", type=click.Choice(ROLES))
 @click.option(
     "--principal",
     metavar="TYPE:NAME",

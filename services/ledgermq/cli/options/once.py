@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from ledgermq.cli.near_names import check_command
+
 
 class OnceCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -37,3 +39,9 @@ class OnceGroup(click.Group):
     """A group all of whose commands are of that kind; it has no options itself."""
 
     command_class = OnceCommand
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        check_command(ctx, args, self.list_commands(ctx))
+        return super().resolve_command(ctx, args)

@@ -1,0 +1,77 @@
+"""Whoever mistypes a name, or knows it from elsewhere, is told the one that is meant."""
+
+import importlib
+
+import click
+import pytest
+
+from ledgermq.cli import near_names
+from ledgermq.cli.main import _COMMANDS, cli
+from ledgermq.cli.printing import exits
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("qeue list", "queue"),
+        ("queue lst", "list"),
+        ("queue describe q", "show"),
+        ("topic rm t", "delete"),
+        ("send q x", "put"),
+        ("list", "queue list"),
+        ("txn cancel 4", "rollback"),
+        ("help", "--help"),
+        ("version", "--version"),
+    ],
+)
+def test_a_name_that_is_nearly_right_or_used_elsewhere_gets_a_suggestion(plain, typed, meant):
+    """In groups of commands too; what follows the name does not matter."""
+    answer = plain(*typed.split())
+    assert answer.code == exits.USAGE
+    assert f"; did you mean {meant}? (try: ledgermq" in answer.err
+
+
+def test_who_types_a_name_like_none_is_told_those_there_are(plain):
+    """And of which group."""
+    told = plain("txn", "xyzzy").err
+    assert told == (
+        "error: there is no command 'xyzzy' of `ledgermq txn`; there are: list, rollback, show "
+        "(try: ledgermq txn --help)\n"
+    )
+
+
+@pytest.mark.parametrize("group", [(), ("queue",)], ids=["none", "queue"])
+def test_a_group_alone_prints_its_help(plain, group):
+    """That is no error to be explained, though nothing was done."""
+    answer = plain(*group)
+    assert (answer.code, answer.out) == (exits.USAGE, "")
+    assert answer.err.startswith(f"Usage: {' '.join(['ledgermq', *group])} [OPTIONS] COMMAND")
+
+
+def test_an_option_before_a_command_is_told_where_it_belongs(plain):
+    """Git and others take them there."""
+    told = plain("--timeout", "3", "queue", "list").err
+    assert "there is no option --timeout here: options stand behind a command, as in " in told
+    assert "`ledgermq COMMAND --timeout`" in told
+    assert "`ledgermq queue COMMAND --json`" in plain("queue", "--json", "list").err
+
+
+def test_an_option_that_is_nearly_right_gets_a_suggestion(plain):
+    """One, or all that are as near."""
+    assert "no option --jsn; did you mean --json? (try: " in plain("queue", "list", "--jsn").err
+    told = plain("put", "q", "x", "--priorty", 1).err
+    assert "no option --priorty; did you mean --priority or --property? (try: " in told
+
+
+def test_every_name_that_is_suggested_is_a_command():
+    """Each word of the table leads somewhere."""
+    context = click.Context(cli)
+    named = set(_COMMANDS)
+    for name, place in _COMMANDS.items():
+        module, _, function = place.partition(":")
+        command = getattr(importlib.import_module(module), function)
+        if isinstance(command, click.Group):
+            named |= {f"{name} {one}" for one in command.list_commands(context)}
+    anywhere = named | {one.partition(" ")[2] for one in named}
+    meant = {one for ones in near_names._ELSEWHERE.values() for one in ones}
+    assert {one for one in meant if not one.startswith("--")} - anywhere == set()
