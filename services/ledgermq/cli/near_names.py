@@ -72,7 +72,7 @@ _ELSEWHERE: Final = {
 }
 
 
-def near(name: str, names: Collection[str]) -> str | None:
+def _near(name: str, names: Collection[str]) -> str | None:
     """The one of some names that was meant, if that can be guessed; of a command with its group."""
     for meant in _ELSEWHERE.get(name.lower(), ()):
         if meant.startswith("--") or meant.partition(" ")[0] in names:
@@ -85,7 +85,7 @@ def check_command(context: click.Context, arguments: list[str], names: Collectio
     """Raises UsageError if the first argument is none of a group's commands; options may be."""
     if not arguments or arguments[0] in names or arguments[0].startswith("-"):
         return
-    meant = near(arguments[0], names)
+    meant = _near(arguments[0], names)
     hint = f"did you mean {meant}?" if meant else f"there are: {', '.join(names)}"
     of = f" of `{context.command_path}`" if context.parent else ""
     raise click.UsageError(f"there is no command {arguments[0]!r}{of}; {hint}", context)

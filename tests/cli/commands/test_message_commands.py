@@ -169,6 +169,28 @@ def test_get_of_an_empty_queue_ends_without_a_message(cli, queue):
     assert "no message available" in answer.err
 
 
+def test_get_of_a_mistyped_queue_creates_none_and_names_the_one_that_was_meant(
+    cli, queue, connection
+):
+    """As `browse` of it; who waits may only be too early, and has it created."""
+    mistyped = f"{queue}x"
+    for command in ("get", "browse"):
+        answer = cli(command, mistyped)
+        assert (answer.code, answer.out) == (REFUSED, "")
+        assert answer.err.endswith(f"[queue-unknown]; did you mean {queue}?\n")
+    assert mistyped not in [one.name for one in connection.admin.list_queues()]
+    early = f"{queue}.early"
+    assert cli("get", early, "--wait", 0.1).code == OK
+    assert early in [one.name for one in connection.admin.list_queues()]
+
+
+def test_a_queue_that_is_a_topic_is_told_so(cli, queue, connection):
+    """And the other way round."""
+    connection.admin.create_topic(f"{queue}.topic")
+    assert "; there is a topic of that name\n" in cli("queue", "stat", f"{queue}.topic").err
+    assert "; there is a queue of that name\n" in cli("topic", "show", queue).err
+
+
 def test_get_waits_for_a_message_that_comes_later(cli, queue, connection):
     """With --wait a message that is put meanwhile is taken."""
     import threading

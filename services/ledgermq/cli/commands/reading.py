@@ -64,7 +64,8 @@ def get(
 ) -> None:
     """Take messages from QUEUE and acknowledge them once they are printed.
 
-    With --json a JSON document is printed on a line for each message.
+    With --json a JSON document is printed on a line for each message. With --wait a queue that is
+    not there yet is created.
     """
     import ledgermq
 
@@ -73,11 +74,13 @@ def get(
     page = PAGE_MESSAGES if output.as_json or body_only else count
     found = 0
     with target.connect() as connection, connection.session(ack=ledgermq.AckMode.CLIENT) as session:
+        # A consumer makes the queue, of a mistyped name too. Whoever waits may only be early.
+        status = None if wait_seconds else connection.admin.queue_status(queue)
         consumer = session.consumer(
             f"queue:{queue}", prefetch=min(count, PAGE_MESSAGES), selector=selector or None
         )
         # A session gets no more than this before it acknowledges.
-        limit = connection.admin.queue_status(queue).unacknowledged_max
+        limit = (status or connection.admin.queue_status(queue)).unacknowledged_max
         page = min(page, limit or page)
         count = min(count, limit) if no_ack and limit else count
         while found < count:

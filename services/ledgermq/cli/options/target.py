@@ -7,6 +7,7 @@ the data directory, else localhost:9092.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 import socket
 import threading
@@ -21,7 +22,13 @@ from click.core import ParameterSource
 from ledgermq.cli.options.running import DATA_DIRECTORY_DEFAULT, running, running_bootstrap
 from ledgermq.cli.options.together import DIRECTORY, GIVEN, Command, Number, together
 from ledgermq.cli.printing.output import Output
-from ledgermq.errors import BrokerUnavailableError, LedgerMQError, QueueManagerNotFoundError
+from ledgermq.errors import (
+    BrokerUnavailableError,
+    LedgerMQError,
+    QueueManagerNotFoundError,
+    QueueNotFoundError,
+    TopicNotFoundError,
+)
 from ledgermq.wire.topics.address import QUEUE_MANAGER_DEFAULT, parse_address, parse_servers
 
 if TYPE_CHECKING:
@@ -194,7 +201,12 @@ class Target:
                 **settings,
             )
         with connection:
-            yield connection
+            try:
+                yield connection
+            except (QueueNotFoundError, TopicNotFoundError) as error:
+                if meant := _meant(connection, error.destination or ""):
+                    error.add_note(meant)
+                raise
 
     @contextlib.contextmanager
     def _told_of_a_wait(self) -> Iterator[None]:
@@ -213,6 +225,20 @@ class Target:
 
     def named(self, position: int) -> str:
         return f"{self.queue_manager}@{position}"
+
+
+def _meant(connection: Connection, destination: str) -> str:
+    """What to say of the queue or topic that was meant, if one has nearly that name."""
+    kind, _, name = destination.partition(":")
+    with contextlib.suppress(LedgerMQError):
+        queues = [one.name for one in connection.admin.list_queues()]
+        topics = [one.name for one in connection.admin.topics()]
+        same, other = (queues, topics) if kind == "queue" else (topics, queues)
+        if name in other:
+            return f"there is a {'topic' if kind == 'queue' else 'queue'} of that name"
+        if found := difflib.get_close_matches(name, same, n=1):
+            return f"did you mean {found[0]}?"
+    return ""
 
 
 def data_directory_option(
