@@ -2,6 +2,7 @@
 
 import json
 
+import click
 import pytest
 
 from ledgermq.cli.printing.output import Column, Output, cell_text
@@ -40,3 +41,21 @@ def test_a_text_keeps_its_lines_and_a_cell_is_one_line(output, capsys):
     assert cell_text("one\n\ttwo") == r"one\n\ttwo"
     assert json.loads(cell_text([STEERING])) == [STEERING]
     assert "\u202e" not in cell_text([STEERING])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("TERM", "xterm", "\x1b[31m\x1b[1merror:\x1b[0m no"),
+        ("NO_COLOR", "1", "\x1b[1merror:\x1b[0m no"),
+        ("TERM", "dumb", "error: no"),
+    ],
+)
+def test_colors_are_shown_only_where_they_are_wanted_and_known(monkeypatch, name, value, shown):
+    """NO_COLOR takes the colors away, a terminal without them all that steers it."""
+    printed = []
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv(name, value)
+    monkeypatch.setattr(click, "echo", lambda text, **_: printed.append(text))
+    Output(as_json=False).error("code", "no")
+    assert printed == [shown]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -107,7 +108,7 @@ class Output:
         width = max((len(label) for label in rows), default=0)
         for label, value in rows.items():
             if self.for_people:
-                click.echo(f"{click.style(label.ljust(width), bold=True)}  {cell_text(value)}")
+                click.echo(f"{_styled(label.ljust(width), bold=True)}  {cell_text(value)}")
             else:
                 click.echo(f"{label}\t{cell_text(value)}")
 
@@ -127,14 +128,23 @@ class Output:
     def remark(self, text: str, **style: Any) -> None:
         """Print something for people beside the answer, in a style of `click.style`."""
         if not self.as_json:
-            click.echo(click.style(plain(text), **style), err=True)
+            click.echo(_styled(plain(text), **style), err=True)
 
     def error(self, code: str, text: str) -> None:
         """Print why a command ends without its answer."""
         if self.as_json:
             click.echo(json_text({"error": {"code": code, "message": text}}), err=True)
         else:
-            click.echo(f"{click.style('error:', fg='red', bold=True)} {plain(text)}", err=True)
+            click.echo(f"{_styled('error:', fg='red', bold=True)} {plain(text)}", err=True)
+
+
+def _styled(text: str, **style: Any) -> str:
+    """A text in a style of `click.style`, as far as the terminal and its user have it."""
+    if os.environ.get("TERM") == "dumb":
+        return text
+    if os.environ.get("NO_COLOR"):
+        style.pop("fg", None)
+    return click.style(text, **style)
 
 
 def count_of(count: int, what: str, plural: str | None = None) -> str:
