@@ -149,6 +149,8 @@ def test_the_first_and_the_last_times_are_told_wherever_this_machine_is(nothing,
     """They stand for never, and for what has not ended; in another zone there are none."""
     live_in(zone)
     first, last = "TIMESTAMP '0001-01-01 00:00:00Z'", "TIMESTAMP '9999-12-31 23:59:59.999999Z'"
-    text = f"SELECT {first} AS x, {last} AS x, array({first}), map({last}, struct({first} AS `y z`))"
+    text = (
+        f"SELECT {first} AS x, {last} AS x, array({first}), map({last}, struct({first} AS `y z`))"
+    )
     early, late = "0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59.999999+00:00"
     assert answer_query(text, nothing, 1).rows == [[early, late, [early], {late: {"y z": early}}]]

@@ -113,6 +113,7 @@ def lawful_logs() -> dict[str, Script]:
     found["wandering"] = moving.wandering()[0]
     found["copied again"] = moving.copied_again()
     found["copied to a topic"] = moving.copied_to_a_topic()[0]
+    found["copied and sent back"] = moving.copied_to_a_topic_that_nobody_wants()
     found["copied before"] = moving.copied_before_it_went_to_a_topic()[0]
     found["sent back"] = moving.parked_and_sent_back()[0]
     found["two losses"] = losses.two_losses()

@@ -34,7 +34,6 @@ UNROUTED = Family(
         Fault("what came from elsewhere does not go on", numbering, "_may_be_moved", _never_twice),
         Fault("of each put one message goes", numbering, "_may_be_moved", _the_first_only),
         Fault("what goes does not arrive", numbering, "transfer", does_nothing),
-        Fault("it does not say why it went", numbering, "UNROUTED", lambda original: "moved"),
     ),
     drawn(unrouted_histories()),
 )

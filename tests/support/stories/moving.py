@@ -131,6 +131,27 @@ def copied_to_a_topic() -> tuple[Script, int]:
     return script, copied_at
 
 
+def copied_to_a_topic_that_nobody_wants() -> Script:
+    """Messages of a group are copied to a topic that sends them back: there they are in no group.
+
+    So none of them waits for another that waits for its redelivery delay.
+    """
+    script = Script()
+    session = script.session("CLIENT", redelivery_delay_ms=5_000)
+    kept = given_settings({"keeps_group_order": True})
+    session.send(op.CreateQueue, queue="q", settings=kept)
+    back = given_settings({"error_destination": "queue:q"})
+    session.send(op.CreateTopic, topic="t", settings=back, moves_unrouted=True)
+    group = [message_of(f"Y{one}{{g=Y.{one}}}") for one in (1, 2)]
+    session.send(op.Put, destination="queue:q", messages=group)
+    who = {"actor": "a", "reason": "r"}
+    session.send(administration.CopyMessages, selection=of_queue("q"), **who, target="topic:t")
+    session.consumer("q", 1, credit=3)
+    session.recover((1, 3))
+    session.get(1)
+    return script
+
+
 def copied_before_it_went_to_a_topic() -> tuple[Script, int]:
     """One of a group is copied; the group goes to a topic, the copy, alone in it, elsewhere.
 

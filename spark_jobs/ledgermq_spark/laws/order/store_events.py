@@ -34,10 +34,10 @@ WHERE session_sequence > 0
 GROUP BY ALL
 """
 # `flag` of what is numbered: it may be in a group, as nothing is that was on a topic. Of a message
-# that was copied besides, only what left a subscription, or was copied there, was on one. Of what
-# leaves flight: a session that was lost, or whose unit of work was ended, held it, so it is in
-# doubt. Of what moved: not by hand. Open puts matter as far as they are in groups; `number` of what
-# is put is the position of the Put.
+# that was copied besides, only these were on one: what left a subscription, was copied there, or
+# was sent on by a topic of which no subscription wanted it. Of what leaves flight: a session that
+# was lost, or whose unit of work was ended, held it, so it is in doubt. Of what moved: not by hand.
+# Open puts matter as far as they are in groups; `number` of what is put is the position of the Put.
 MOVES: Final = """
 WITH
 published AS (
@@ -58,10 +58,11 @@ copied AS (
     WHERE before = 'new'
 ),
 left_behind AS (
-    SELECT queue_manager, position, step, coalesce(copied_from, lag(kind) OVER life) AS came_from
+    SELECT queue_manager, position, step, IF(lag(kind) OVER life = 'topic', 'topic',
+        coalesce(copied_from, lag(kind) OVER life)) AS came_from
     FROM {moves} LEFT SEMI JOIN copied USING (queue_manager, put_position, put_index)
         LEFT JOIN copies USING (queue_manager, position)
-    WHERE kind <> 'topic'
+    WHERE kind <> 'topic' OR before IN ('new', 'uncommitted put') AND cause = 'moved'
     WINDOW life AS (PARTITION BY queue_manager, put_position, put_index ORDER BY position, step)
 ),
 delivered AS (
