@@ -60,6 +60,7 @@ OF_QUESTIONS = {
     Reason.KIND_UNKNOWN,
     Reason.POSITION_NOT_REACHED,
     Reason.QUESTION_FAILED,
+    Reason.QUEUE_MANAGER_STOPPED,
 }
 
 

@@ -19,6 +19,7 @@ _SHARED: Final[dict[str, type[errors.LedgerMQError]]] = {
     Reason.NOT_TRANSACTED: errors.IllegalStateError,
     Reason.POSITION_NOT_REACHED: errors.TimeoutExceededError,
     Reason.PUTS_MISMATCH: errors.TransactionError,
+    Reason.QUEUE_MANAGER_STOPPED: errors.WorkerUnavailableError,
     Reason.QUEUE_NOT_EMPTY: errors.DestinationInUseError,
     Reason.REPLY_FORGOTTEN: errors.OutcomeUnknownError,
     Reason.TOPIC_EXISTS: errors.DestinationExistsError,

@@ -81,7 +81,8 @@ def _discard(settings: WorkerSettings, named: list[str] | None) -> int:
             names = f": {', '.join(unknown)}" if unknown else ""
             print(f"no such queue manager in the registry{names}", file=sys.stderr)
             return EXIT_FAULT
-        refuse_if_workers_run(bootstrap, topics, patience, DiscardRefusedError)
+        for name in wanted:
+            refuse_if_workers_run(bootstrap, topics, patience, DiscardRefusedError, claims[name])
         for name in wanted:
             count = discard_checkpoints(bootstrap, topics, claims[name], timeout_seconds=patience)
             print(f"{name}: {count} checkpoints discarded")

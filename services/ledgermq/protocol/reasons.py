@@ -85,6 +85,11 @@ class Reason(StrEnum):
     QUESTION_FAILED = "question-failed", Severity.STATE, "a worker fell over a question"
     QUEUE_EXISTS = "queue-exists", Severity.STATE, "there is a queue of the name"
     QUEUE_IN_USE = "queue-in-use", Severity.STATE, "somebody uses the queue"
+    QUEUE_MANAGER_STOPPED = (
+        "queue-manager-stopped",
+        Severity.STATE,
+        "no worker can go on with the queue manager as its log or checkpoints are",
+    )
     QUEUE_NOT_EMPTY = "queue-not-empty", Severity.STATE, "the queue holds messages"
     QUEUE_UNKNOWN = "queue-unknown", Severity.STATE, "there is no queue of the name"
     QUOTA_EXCEEDED = "quota-exceeded", Severity.STATE, "the quota of a destination is used up"

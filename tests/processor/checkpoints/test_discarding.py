@@ -22,9 +22,11 @@ QM1 = Claim("QM1", 0, 1)
 def kafka(monkeypatch) -> SimpleNamespace:
     """A log of QM1 that begins at `begins`; `written` is what was written, `fails` the answer.
 
-    `workers` are those that run; `patience` is how long each question waits, in seconds.
+    `workers` are those that run, `stopped` whether one says that it has stopped the queue manager;
+    `patience` is how long each question waits, in seconds.
     """
     kafka = SimpleNamespace(begins=0, written=[], fails=False, workers=[], patience=[])
+    kafka.stopped = False
 
     @contextmanager
     def reader(_bootstrap, timeout_seconds):
@@ -53,6 +55,7 @@ def kafka(monkeypatch) -> SimpleNamespace:
     monkeypatch.setattr(loading, "delete_before", lambda *_: None)
     monkeypatch.setattr(processor, "list_queue_managers", claims)
     monkeypatch.setattr(membership, "running_workers", lambda *_: kafka.workers)
+    monkeypatch.setattr(membership, "is_stopped", lambda *_: kafka.stopped)
     return kafka
 
 
@@ -83,6 +86,13 @@ def test_it_is_refused_while_a_worker_runs(kafka, caplog):
     assert discard() == EXIT_REFUSED
     assert kafka.written == []
     assert "(w1): stop all workers first" in caplog.text
+
+
+def test_a_worker_that_has_stopped_the_queue_manager_is_in_nobodys_way(kafka):
+    """It has no checkpoints in its hands; the others that it serves need not stop for this one."""
+    kafka.workers, kafka.stopped = ["w1"], True
+    assert discard() == 0
+    assert kafka.written == [(b"QM1/manifest/3", None)]
 
 
 def test_a_name_that_is_not_in_the_registry_stops_it_for_all(kafka, capsys):

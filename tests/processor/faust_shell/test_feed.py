@@ -106,3 +106,32 @@ def test_a_topic_is_asked_for_once_before_it_is_read(run):
         course((KafkaError._BAD_MSG, WANTED), (KafkaError.TOPIC_AUTHORIZATION_FAILED, -1001))
     assert partition.read_from == [WANTED, WANTED]
     assert partition.asked_for == [HERE.topic]
+
+
+def test_a_record_that_is_missing_is_told_of_its_partition_and_ends_no_other_reading(monkeypatch):
+    """Not any more once the partition is read from elsewhere: that is about what was before."""
+    partition = Partition()
+    monkeypatch.setattr(module, "Consumer", lambda *_, **__: partition)
+    told = []
+
+    async def course():
+        found = asyncio.Event()
+
+        def missing(tp, error):
+            told.append((tp, str(error)))
+            found.set()
+
+        feed = RecordFeed("localhost:1", found.set, missing=missing)
+        feed._fail(FeedError("of before"), HERE, 0)
+        partition.errors.append((KafkaError._AUTO_OFFSET_RESET, WANTED))
+        feed.read_from(HERE, WANTED)
+        try:
+            await asyncio.wait_for(found.wait(), 20)
+            feed.check()
+        finally:
+            await feed.stop()
+
+    asyncio.run(course())
+    ((tp, text),) = told
+    assert tp == HERE
+    assert "operations-0 does not have the record" in text

@@ -1,5 +1,6 @@
 """How workers share queue managers: evenly, and with as few changes of hands as that takes."""
 
+import json
 from types import SimpleNamespace
 
 from hypothesis import given
@@ -15,9 +16,10 @@ STANDINGS = st.builds(
 GROUPS = st.dictionaries(st.sampled_from(NAMES), STANDINGS, min_size=1)
 
 
-def standing(generation, *owned, unfit=()):
+def standing(generation, *owned, unfit=(), stopped=()):
     """A worker that has partitions since a generation."""
-    return Standing(generation=generation, owned=frozenset(owned), unfit=frozenset(unfit))
+    sets = {"owned": frozenset(owned), "unfit": frozenset(unfit), "stopped": frozenset(stopped)}
+    return Standing(generation=generation, **sets)
 
 
 def counts_of(shares, wanted):
@@ -75,9 +77,28 @@ def test_a_queue_manager_goes_to_a_worker_that_knows_its_version_or_to_nobody():
     assert share_out({0, 1}, alone) == {"old": [1]}
 
 
+def test_a_queue_manager_that_is_stopped_stays_and_counts_for_nothing():
+    """Whoever got it would stop it too, and end, if it had nothing else."""
+    members = {"a": standing(5, 0, stopped=(1,)), "b": standing(-1)}
+    assert share_out({0, 1}, members) == {"a": [0, 1], "b": []}
+    members = {"a": standing(5, 0, 2, stopped=(1,)), "b": standing(-1)}
+    assert share_out({0, 1, 2}, members) == {"a": [0, 1], "b": [2]}
+
+
+def test_a_queue_manager_that_its_worker_had_stopped_goes_on_when_that_is_gone():
+    """The next one tries it, and may find it mended."""
+    assert share_out({0, 1}, {"b": standing(6, 0)}) == {"b": [0, 1]}
+
+
+def test_what_workers_of_earlier_versions_tell_is_read():
+    """They stop no queue manager, but end."""
+    told = json.dumps({"generation": 3, "owned": [1], "unfit": []}).encode()
+    assert Standing.decode(told) == standing(3, 1)
+
+
 def test_what_workers_tell_each_other_survives_the_way_through_kafka():
     """The leader reads what members told, members what the leader made of it."""
-    told = standing(7, 1, unfit=(3,))
+    told = standing(7, 1, unfit=(3,), stopped=(2,))
     one = Sharing("log", lambda: told, lambda: [0, 1])
     two = Sharing("log", lambda: standing(-1), list)
     members = {"one": one.metadata(["log"]), "two": two.metadata(["log"])}

@@ -22,7 +22,7 @@ from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, json_option, target_options
 from ledgermq.cli.options.together import Command, Count, Number
 from ledgermq.cli.printing.exits import CHECK_FAILED, UNREACHABLE, exit_code_of
-from ledgermq.cli.printing.findings import BAD, GOOD, Finding, print_findings
+from ledgermq.cli.printing.findings import BAD, GOOD, WARNING, Finding, print_findings
 from ledgermq.cli.printing.output import Output, count_of
 from ledgermq.errors import InvalidDestinationError, LedgerMQError, QueueManagerNotFoundError
 
@@ -180,12 +180,18 @@ def worker(url: str | None, ready: bool, as_json: bool) -> int:
         print_findings(Output(as_json=as_json), findings, url=address)
         return UNREACHABLE
     findings = [Finding(GOOD, "alive", f"{found['worker']} answers at {address}")]
+    owned = found["queue_managers"]
+    stopped = [name for name, position in owned.items() if position == "stopped"]
+    for name in stopped:
+        del owned[name]
+        text = "is stopped, and clients wait: the worker's log says why"
+        findings.append(Finding(WARNING, "queue manager", f"{name} {text}"))
     if ready:
-        owned = found["queue_managers"]
         loading = [name for name, position in owned.items() if position == "loading"]
         names = ", ".join(loading or owned) or "nothing: it stands by"
         verb = "it is loading" if loading else "it works on"
-        text = f"{verb} {names}" if found["ready"] or loading else "it has not joined its group"
+        idle = "all that it owns is stopped" if stopped else "it has not joined its group"
+        text = f"{verb} {names}" if found["ready"] or loading else idle
         findings.append(Finding(GOOD if found["ready"] else BAD, "ready", text))
     return print_findings(Output(as_json=as_json), findings, url=address)
 

@@ -159,14 +159,18 @@ class Target:
         return found
 
     def refuse_if_served(self, refusal: type[LedgerMQError]) -> None:
-        """Raises a refusal if a worker runs, or one will be started again at once.
+        """Raises a refusal if a worker runs that has not stopped the queue manager, or one will be
+        started again at once.
 
         What changes checkpoints asks it: a worker counts on what it has stored.
         """
-        from ledgermq.processor.worker.membership import refuse_if_workers_run
+        from ledgermq.processor.worker.membership import STOPPED_SECONDS, refuse_if_workers_run
+        from ledgermq.processor.worker.readiness import is_stopped
 
-        up = running(self.data_directory)
+        up, claim = running(self.data_directory), self.claim()
         if up is not None and up["bootstrap"] == self.bootstrap:
+            if is_stopped(self.bootstrap, self.topics, claim, STOPPED_SECONDS):
+                return
             raise refusal(
                 f"`ledgermq up` runs on {self.data_directory}, process {up['pid']}, and with it a "
                 f"worker of {self.queue_manager}: stop it first; this command starts the broker "
@@ -177,6 +181,7 @@ class Target:
             self.topics,
             self.timeout_seconds,
             refusal,
+            claim,
             # A broker counts those anew that were killed with it, each time that it is started.
             patience_seconds=KILLED_SECONDS if self.started_broker else 0.0,
         )

@@ -126,10 +126,19 @@ class Questions:
                     raise WorkerUnavailableError(str(error)) from error
 
     def position(self, timeout_seconds: float) -> int | None:
-        """The position that the worker is at; None if none answers in time."""
-        with suppress(WorkerUnavailableError, ConnectionClosedError):
+        """The position that the worker is at; None if none answers in time.
+
+        Raises:
+            WorkerUnavailableError: A worker says that none can go on with the queue manager.
+        """
+        try:
             return self._ask_page("QUEUE_MANAGER", -1, timeout_seconds, after="").position
-        return None
+        except ConnectionClosedError:
+            return None
+        except WorkerUnavailableError as error:
+            if error.code == Reason.QUEUE_MANAGER_STOPPED:
+                raise
+            return None
 
     def bytes_max_of(self, queue: str) -> int:
         """Largest content of a queue's messages; 0: the limit of the log."""
@@ -195,7 +204,10 @@ class Questions:
                 found["reason"],
                 found["detail"],
                 queue_manager=self._queue_manager,
-                position=found["position"],
+                # Who says that has no state, and so no position.
+                position=None
+                if found["reason"] == Reason.QUEUE_MANAGER_STOPPED
+                else found["position"],
                 destination=destination,
             )
         join_delivered(found)

@@ -103,6 +103,8 @@ class RecordFeed:
 
     `arrived` is called in that loop when there is something to take, or to be raised by `check`.
     Before a damaged record it waits, and tries again, unless it is to skip to the partition's end.
+    Of a partition that does not have the record to be read next `missing` is told; without it,
+    `check` raises that.
     """
 
     def __init__(
@@ -113,6 +115,7 @@ class RecordFeed:
         more: Mapping[str, Any] | None = None,
         *,
         skips_damage: bool = False,
+        missing: Callable[[TP, FeedError], None] | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._arrived = arrived
@@ -120,6 +123,7 @@ class RecordFeed:
         self._waiting_records = self._waiting_bytes = 0
         self._epochs: dict[TP, int] = {}
         self._skips_damage = skips_damage
+        self._missing = missing
         # Where the thread reads on, and when it reads again what was damaged.
         self._next: dict[TP, int] = {}
         self._damaged: dict[TP, float] = {}
@@ -290,7 +294,7 @@ class RecordFeed:
             elif error.code() == KafkaError._BAD_MSG and tp in epochs:
                 self._stop_at_damage(tp, batches.get(tp, []), error)
             elif error.code() != KafkaError._PARTITION_EOF:
-                self._report(tp, message, error)
+                self._report(tp, message, error, epochs.get(tp, -1))
             elif tp in epochs:
                 ends[tp] = message.offset() or 0
                 batches.setdefault(tp, [])
@@ -313,8 +317,8 @@ class RecordFeed:
         offsets = self._consumer.get_watermark_offsets(TopicPartition(*tp), cached=True)
         return -1 if offsets is None else int(offsets[1])
 
-    def _report(self, tp: TP, message: Message, error: KafkaError) -> None:
-        """What the log does not have, or not for us, ends the worker; librdkafka mends the rest."""
+    def _report(self, tp: TP, message: Message, error: KafkaError, epoch: int) -> None:
+        """Tells what the log does not have, or not for us; librdkafka mends the rest."""
         failed: LedgerMQError | None = None
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             if self._is_stale(tp, message):
@@ -327,7 +331,7 @@ class RecordFeed:
         elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             failed = denied(error, tp.topic, "Read")
         if failed is not None:
-            self._loop.call_soon_threadsafe(self._fail, failed)
+            self._loop.call_soon_threadsafe(self._fail, failed, tp, epoch)
 
     # Back in the event loop ---------------------------------------------------------------------
 
@@ -338,9 +342,12 @@ class RecordFeed:
             self._waiting_bytes += batch.size_bytes
         self._arrived()
 
-    def _fail(self, failed: LedgerMQError) -> None:
-        self._failed = failed
-        self._arrived()
+    def _fail(self, failed: LedgerMQError, tp: TP, epoch: int) -> None:
+        if self._missing is None or not isinstance(failed, FeedError):
+            self._failed = failed
+            self._arrived()
+        elif self._epochs.get(tp) == epoch:
+            self._missing(tp, failed)
 
 
 def _size_of(records: list[LogRecord]) -> int:

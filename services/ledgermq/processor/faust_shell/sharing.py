@@ -4,8 +4,10 @@ Theory of operation. Each worker tells the group which queue managers it has at 
 generation, and which it cannot fold because their protocol version is too new for it. One of them,
 chosen by Kafka, shares out. A state that is loaded is worth keeping, so a queue manager stays
 where it is as long as the shares are even; a worker that was frozen and comes back gets nothing
-back by itself, because whoever took over had it in a later generation. Partitions that no queue
-manager has are shared out too, so that whoever claims one finds a worker waiting.
+back by itself, because whoever took over had it in a later generation. One that a worker has
+stopped, as its log or checkpoints are damaged, stays there and counts for nothing: any other worker
+would stop it too. Partitions that no queue manager has are shared out too, so that whoever claims
+one finds a worker waiting.
 """
 
 from __future__ import annotations
@@ -25,17 +27,19 @@ VERSION = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What a worker tells the group of itself: its partitions, and those that it cannot fold."""
+    """What a worker tells the group of itself: its partitions, those of a version that it cannot
+    fold, and those that it has stopped.
+    """
 
     generation: int = -1
     owned: frozenset[int] = frozenset()
     unfit: frozenset[int] = frozenset()
+    stopped: frozenset[int] = frozenset()
 
     def encode(self) -> bytes:
-        told = {"generation": self.generation}
-        return json.dumps(
-            told | {"owned": sorted(self.owned), "unfit": sorted(self.unfit)}
-        ).encode()
+        told: dict[str, Any] = {"generation": self.generation, "owned": sorted(self.owned)}
+        told |= {"unfit": sorted(self.unfit), "stopped": sorted(self.stopped)}
+        return json.dumps(told).encode()
 
     @classmethod
     def decode(cls, value: bytes) -> Standing:
@@ -44,6 +48,8 @@ class Standing:
             generation=told["generation"],
             owned=frozenset(told["owned"]),
             unfit=frozenset(told["unfit"]),
+            # Workers of earlier versions end in place of stopping one.
+            stopped=frozenset(told.get("stopped", ())),
         )
 
 
@@ -56,7 +62,8 @@ def share_out(
     """
     given: dict[str, list[int]] = {name: [] for name in sorted(members)}
     homeless: list[int] = []
-    wanted = sorted(claimed)
+    stopped = {one: name for name in given for one in members[name].stopped}
+    wanted = sorted(set(claimed) - stopped.keys())
     share, spare = divmod(len(wanted), len(members))
     for partition in wanted:
         holder = _holder(partition, members)
@@ -70,6 +77,8 @@ def share_out(
         fit = [name for name in given if partition not in members[name].unfit]
         if fit:
             given[min(fit, key=lambda name: len(given[name]))].append(partition)
+    for partition in sorted(stopped.keys() & set(claimed)):
+        given[stopped[partition]].append(partition)
     return given
 
 

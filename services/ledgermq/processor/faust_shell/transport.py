@@ -30,7 +30,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from ledgermq.errors import LedgerMQError
-from ledgermq.processor.faust_shell.feed import RecordFeed
+from ledgermq.processor.faust_shell.feed import FeedError, RecordFeed
 from ledgermq.processor.log.aiokafka_options import aiokafka_options
 
 # Kafka takes a member that does not poll for long to be dead; so it is polled for nothing.
@@ -124,6 +124,8 @@ class LogConsumer(driver.Consumer):
         self._showed_life_at = 0.0
         # Where to ask for the next position that each partition wants.
         self.wanted_positions: Callable[[], Mapping[TP, int]] = dict
+        # Who is told of a partition whose next record is not there.
+        self.on_missing: Callable[[TP, FeedError], None] | None = None
         # Who is told what ends the reading; Faust would tell it as a crash, with two tracebacks.
         self.on_failure: Callable[[BaseException], None] | None = None
         super().__init__(*args, **kwargs)
@@ -135,7 +137,7 @@ class LogConsumer(driver.Consumer):
     def feed(self) -> RecordFeed:
         if self._feed is None:
             app: Any = self.app
-            self._feed = RecordFeed(app.log_bootstrap, self._pass_on)
+            self._feed = RecordFeed(app.log_bootstrap, self._pass_on, missing=self.on_missing)
         return self._feed
 
     async def _in_thread(self, coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -20,7 +20,9 @@ from ledgermq.wire.topics.reading import LogDamagedError, PartitionReader
 from ledgermq.wire.topics.registry import Claim
 
 # Of each lane, as others than workers may have written the very last one.
-RECORDS_PER_LANE: Final = 10
+TOLD_PER_LANE: Final = 10
+# How many more records are read, where what was read tells of fewer positions.
+READ_MORE: Final = 10
 
 
 class LogCutError(LedgerMQError):
@@ -79,13 +81,29 @@ def _last_told(
     for lane in range(claim.lanes):
         partition = lane_partition(claim.partition, claim.lanes, lane)
         first, end = reader.ends(topics.outcomes, partition)
-        start = max(first, end - RECORDS_PER_LANE)
-        with suppress(LogDamagedError):
-            for record in reader.records(topics.outcomes, partition, start, end):
-                with suppress(UndecodableError):
-                    name, datum = decode_record(record.value())
-                    if name == ANSWER:
-                        yield datum["position"], None
-                    elif name == CHUNK and datum["outcomes"]:
-                        _, last = datum["outcomes"][-1]
-                        yield last["position"], datum["chain"]
+        count = TOLD_PER_LANE
+        while True:
+            # What a worker says of a queue manager that it has stopped tells of no position, and
+            # must not hide behind it why that was.
+            start = max(first, end - count)
+            told = _told_between(reader, topics, partition, start, end)
+            if len(told) >= TOLD_PER_LANE or start == first:
+                break
+            count *= READ_MORE
+        yield from told
+
+
+def _told_between(
+    reader: PartitionReader, topics: Topics, partition: int, start: int, end: int
+) -> list[tuple[int, bytes | None]]:
+    told: list[tuple[int, bytes | None]] = []
+    with suppress(LogDamagedError):
+        for record in reader.records(topics.outcomes, partition, start, end):
+            with suppress(UndecodableError):
+                name, datum = decode_record(record.value())
+                if name == ANSWER and datum["position"] >= 0:
+                    told.append((datum["position"], None))
+                elif name == CHUNK and datum["outcomes"]:
+                    _, last = datum["outcomes"][-1]
+                    told.append((last["position"], datum["chain"]))
+    return told

@@ -7,8 +7,9 @@ event loop, between two slices of the fold; the text is made of its copy elsewhe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import Final
 
 from prometheus_client import ProcessCollector
@@ -67,11 +68,19 @@ def encoder_for(accept: str) -> tuple[Callable[[Collector], bytes], str]:
 class Scrape(Collector):
     """What a worker shows at one moment."""
 
-    def __init__(self, owners: Iterable[Owner], unsent_bytes: int, worker: str) -> None:
+    def __init__(
+        self,
+        owners: Iterable[Owner],
+        unsent_bytes: int,
+        worker: str,
+        stopped: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._values: dict[str, Values] = {one.name: {} for one in FAMILIES}
         self._histograms: dict[str, tuple[list[tuple[str, float]], float]] = {}
         self._set("outcomes_unacknowledged_bytes", (), unsent_bytes)
         self._set("build_info", (version("ledgermq"), worker), 1)
+        for name, code in stopped.items():
+            self._set("queue_manager_stopped", (name, code), 1)
         for owner in owners:
             self._take_owner(owner)
 

@@ -172,6 +172,13 @@ FAMILIES: Final = (
     ),
     # How far the fold is.
     Family(
+        "queue_manager_stopped",
+        GAUGE,
+        (*MANAGER, "code"),
+        "1 while the worker cannot go on with the queue manager, and clients wait; code is that "
+        "of the error in the worker's log. Absent otherwise.",
+    ),
+    Family(
         "projection_caught_up",
         GAUGE,
         MANAGER,

@@ -14,16 +14,20 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.processor.worker.readiness import is_stopped
 from ledgermq.wire.kafka.access import missing_right, raise_if_denied
 from ledgermq.wire.kafka.settings import client_options, kafka_settings
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import LogUnreadableError
+from ledgermq.wire.topics.registry import Claim
 
 log = logging.getLogger(__name__)
 
 # Kafka's own default; what it takes if it does not say.
 SHORTEST_SESSION_SECONDS = 6.0
 AGAIN_SECONDS = 0.2
+# How long a worker is asked whether it has stopped a queue manager.
+STOPPED_SECONDS = 5.0
 SHORTEST_SESSION = "group.min.session.timeout.ms"
 # A broker that has just come up answers so for a moment, and without a text.
 COORDINATOR_COMES_UP = (
@@ -105,12 +109,14 @@ def refuse_if_workers_run(
     topics: Topics,
     timeout_seconds: float,
     refusal: type[LedgerMQError],
+    claim: Claim,
     *,
     patience_seconds: float = 0.0,
 ) -> None:
     """Raises a refusal if workers run: they take for stored what somebody else takes away.
 
-    Those that are counted may be waited for, as they may have been killed.
+    Those that are counted may be waited for, as they may have been killed. None is in the way that
+    has stopped the queue manager: what it loads when it tries again is what is there then.
 
     Raises:
         LogUnreadableError: Kafka did not answer.
@@ -118,6 +124,8 @@ def refuse_if_workers_run(
     limit = time.monotonic() + patience_seconds
     while workers := running_workers(bootstrap, topics, timeout_seconds):
         if time.monotonic() >= limit:
+            if is_stopped(bootstrap, topics, claim, STOPPED_SECONDS):
+                return
             raise refusal(
                 f"workers run at {bootstrap} ({', '.join(workers)}): stop all workers first. One "
                 "that was killed counts until its session times out, in a few seconds"

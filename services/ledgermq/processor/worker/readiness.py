@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -9,6 +10,8 @@ from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
+from ledgermq.errors import LedgerMQError
+from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.codec import decode_record, encode_record
 from ledgermq.wire.framing.confluent import headers_of, value_of
 from ledgermq.wire.framing.headers import CONNECTION
@@ -47,11 +50,26 @@ def wait_for_another_worker(
     """Waits until a worker that is called otherwise answers for a queue manager; whether it did."""
 
     def is_by_another(value: bytes) -> bool:
-        document = decode_record(value)[1]["document"]
-        return bool(document) and json.loads(document)["worker"] != worker
+        document = json.loads(decode_record(value)[1]["document"] or "null")
+        # Without one it is a refusal, as of a queue manager that is stopped there.
+        return document is None or document["worker"] != worker
 
     limit = time.monotonic() + timeout_seconds
     return _answers(bootstrap, topics, claim, limit, lambda: False, is_by_another)
+
+
+def is_stopped(bootstrap: str, topics: Topics, claim: Claim, timeout_seconds: float) -> bool:
+    """Whether a worker says that none can go on with a queue manager, as it is damaged."""
+    told: list[str] = []
+
+    def note(value: bytes) -> bool:
+        told.append(decode_record(value)[1]["reason"])
+        return True
+
+    limit = time.monotonic() + timeout_seconds
+    with contextlib.suppress(KafkaException, LedgerMQError):
+        _answers(bootstrap, topics, claim, limit, lambda: False, note)
+    return Reason.QUEUE_MANAGER_STOPPED in told
 
 
 def _answers(

@@ -8,7 +8,6 @@ import asyncio
 import errno
 import gc
 import logging
-import os
 import signal
 import threading
 from collections.abc import Coroutine
@@ -36,13 +35,15 @@ from ledgermq.processor.faust_shell.application import make_application, partiti
 from ledgermq.processor.faust_shell.feed import FeedError
 from ledgermq.processor.faust_shell.sharing import Sharing, Standing
 from ledgermq.processor.faust_shell.transport import DrainedChunk, FencedInstanceError
-from ledgermq.processor.lanes.producer import LogProducer
+from ledgermq.processor.lanes.producer import LogProducer, WriteFailedError
 from ledgermq.processor.lanes.told import LogCutError
 from ledgermq.processor.log.aiokafka_options import aiokafka_options
 from ledgermq.processor.metrics.collector import Scrape, encoder_for
 from ledgermq.processor.owner.folding import VersionUnknownError
 from ledgermq.processor.owner.owner import Owner, Surroundings
 from ledgermq.processor.owner.side_topic import SideTopic
+from ledgermq.processor.owner.stopped import StoppedManagers
+from ledgermq.processor.worker.ending import in_time, leave_at_once
 from ledgermq.processor.worker.membership import (
     SessionTimeoutError,
     check_may_join,
@@ -97,6 +98,8 @@ REFUSALS = (
     VersionUnknownError,
 )
 NOT_LET_IN = (AuthenticationFailedError, AccessDeniedError)
+# What is wrong with the worker, and not with one queue manager.
+OF_ALL = (*NOT_LET_IN, WriteFailedError)
 JOIN_PATIENCE_SECONDS = 5.0
 REPLACED_MAX = 3
 NUDGE_SECONDS = 0.05
@@ -173,11 +176,13 @@ class Worker:
         self._claims = {claim.partition: claim for claim in claims}
         self._sharing = Sharing(topics.operations, self._standing, lambda: list(self._claims))
         self._assigned: set[int] = set()
-        # What is assigned is folded by an owner, unless its version is not known here (H3).
+        # What is assigned is folded by an owner, unless its version is not known here (H3) or it is
+        # stopped; what is tried again has an owner and counts as stopped.
         self._owners: dict[int, Owner] = {}
         self._unfit: set[int] = set()
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._closing: set[asyncio.Task[Any]] = set()
+        self._stopped = StoppedManagers(self._closing_soon)
         self._generation, self._replaced = -1, 0
         self._ended: asyncio.Future[int] | None = None
         self._around: Surroundings | None = None
@@ -210,6 +215,7 @@ class Worker:
         app.on_partitions_assigned.connect(self._on_assigned)
         app.consumer.wanted_positions = self._wanted_positions
         app.consumer.on_failure = self._fail
+        app.consumer.on_missing = self._record_missing
         self._around = Surroundings(
             settings=settings,
             topics=self._topics,
@@ -286,7 +292,7 @@ class Worker:
     def _end(self, code: int) -> None:
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(code)
-            last_resort = threading.Timer(LAST_RESORT_SECONDS, _leave_at_once, (code,))
+            last_resort = threading.Timer(LAST_RESORT_SECONDS, leave_at_once, (code,))
             last_resort.daemon = True
             last_resort.start()
 
@@ -298,6 +304,10 @@ class Worker:
         if owner is not None:
             owner.take_records(chunk)
 
+    def _record_missing(self, tp: TP, error: FeedError) -> None:
+        if tp.partition in self._owners:
+            self._owners[tp.partition].fail(error)
+
     def _wanted_positions(self) -> dict[TP, int]:
         wanted = {owner.tp: owner.wanted_position for owner in self._owners.values()}
         return {tp: position for tp, position in wanted.items() if position is not None}
@@ -306,8 +316,12 @@ class Worker:
         while True:
             await asyncio.sleep(NUDGE_SECONDS)
             consumer.check_membership()
-            for owner in self._owners.values():
+            for partition, owner in self._owners.items():
                 owner.nudge()
+                if partition in self._stopped and owner.has_caught_up:
+                    self._served_again(partition)
+            if self._stopped.due() - self._owners.keys():
+                self._take_over()
 
     # Partitions -------------------------------------------------------------------------------
 
@@ -316,6 +330,7 @@ class Worker:
             generation=self._generation,
             owned=frozenset(list(self._owners)),
             unfit=frozenset(self._unfit),
+            stopped=frozenset(self._stopped.partitions),
         )
 
     async def _on_assigned(self, app: Any, assigned: set[TP], **_unused: Any) -> None:
@@ -330,6 +345,8 @@ class Worker:
                 about = {"queue_manager": name}
                 log.info("%s is owned by another worker from now on", name, extra=about)
                 self._release(partition)
+        for partition in set(self._stopped.partitions) - self._assigned:
+            self._stopped.forget(partition)
         self._take_over()
         names = [owner.claim.queue_manager for owner in self._owners.values()]
         if names:
@@ -360,7 +377,8 @@ class Worker:
 
     def _take_over(self) -> None:
         assert self._around is not None
-        for partition in sorted(self._assigned - set(self._owners) - self._unfit):
+        resting = set(self._stopped.partitions) - self._stopped.due()
+        for partition in sorted(self._assigned - set(self._owners) - self._unfit - resting):
             claim = self._claims.get(partition)
             if claim is None:
                 continue
@@ -381,10 +399,23 @@ class Worker:
 
     def _owner_ended(self, partition: int, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
-        if isinstance(error, VersionUnknownError) and len(self._owners) > 1:
-            self._give_up(partition, error)
-        elif error is not None:
+        if error is None or self._tasks.get(partition) is not task:
+            return
+        others = self._owners.keys() - {partition, *self._stopped.partitions}
+        if not others or isinstance(error, OF_ALL):
+            # Where nothing else is served, whoever watches the worker is to see that it ends.
             self._fail(error)
+        elif isinstance(error, VersionUnknownError):
+            self._give_up(partition, error)
+        else:
+            assert self._around is not None
+            self._release(partition)
+            self._stopped.stop(self._claims[partition], self._around, error)
+
+    def _served_again(self, partition: int) -> None:
+        name = self._claims[partition].queue_manager
+        log.warning("%s is served again", name, extra={"queue_manager": name})
+        self._stopped.forget(partition)
 
     def _give_up(self, partition: int, error: VersionUnknownError) -> None:
         """Leaves a queue manager to a worker that knows its version; goes on with the others."""
@@ -439,7 +470,8 @@ class Worker:
     def _add_pages(self, app: Any) -> None:
         async def metrics(web: Any, request: Any) -> Response:
             unsent = self._around.producer.unsent_bytes if self._around else 0
-            scrape = Scrape(self._owners.values(), unsent, self._settings.worker_name)
+            name, stopped = self._settings.worker_name, self._stopped.codes
+            scrape = Scrape(self._owners.values(), unsent, name, stopped)
             encode, content_type = encoder_for(request.headers.get("Accept", ""))
             # Its text takes longer than reading it off the state, and holds nobody up in a thread.
             text = await asyncio.to_thread(encode, scrape)
@@ -447,12 +479,13 @@ class Worker:
             return response
 
         async def health(web: Any, _request: Request) -> Response:
-            owned = {
+            owned: dict[str, Any] = {
                 owner.claim.queue_manager: "loading"
                 if owner.folder is None
                 else owner.folder.state.position
                 for owner in self._owners.values()
             }
+            owned |= dict.fromkeys(self._stopped.codes, "stopped")
             name, ready = self._settings.worker_name, self._is_ready
             found = {"status": "up", "worker": name, "ready": ready, "queue_managers": owned}
             response: Response = web.json(found)
@@ -468,10 +501,14 @@ class Worker:
 
     @property
     def _is_ready(self) -> bool:
-        """Whether it has joined its group and loaded all that it owns; so one that stands by is."""
-        owners = self._owners.values()
+        """Whether it has joined its group and loaded all that it owns; so one that stands by is,
+        and not one of whose queue managers all are stopped.
+        """
+        owners = [one for key, one in self._owners.items() if key not in self._stopped]
         ended = self._ended is None or self._ended.done()
-        return not ended and self._generation >= 0 and all(one.folder is not None for one in owners)
+        loaded = all(one.folder is not None for one in owners)
+        serves = bool(owners) or not self._stopped.partitions
+        return not ended and self._generation >= 0 and loaded and serves
 
     async def _hand_over(self, app: Any) -> None:
         """Lets others take over without a gap: this worker goes on until they do (D2).
@@ -479,13 +516,13 @@ class Worker:
         Two that fold the same do no harm, so the group is left before the folding ends; who takes
         over finds a checkpoint of just now.
         """
-        owners = list(self._owners.values())
+        owners = [one for key, one in self._owners.items() if key not in self._stopped]
         written = asyncio.gather(*(owner.write_last_checkpoint() for owner in owners))
-        await _in_time(written, LAST_CHECKPOINT_SECONDS)
-        await _in_time(app.consumer.leave_group(), LEAVE_SECONDS)
+        await in_time(written, LAST_CHECKPOINT_SECONDS)
+        await in_time(app.consumer.leave_group(), LEAVE_SECONDS)
         if owners and self._sharing.workers > 1:
             log.info("worker %s goes on until others have taken over", self._settings.worker_name)
-            await _in_time(
+            await in_time(
                 asyncio.gather(*(self._succeeded(owner.claim) for owner in owners)),
                 OVERLAP_SECONDS,
             )
@@ -506,16 +543,16 @@ class Worker:
         self, app: Any, background: list[asyncio.Task[Any]], around: Surroundings
     ) -> None:
         """Stops in order: the group is left, no more folding, what was folded goes out."""
-        await _in_time(app.consumer.leave_group(), LEAVE_SECONDS)
+        await in_time(app.consumer.leave_group(), LEAVE_SECONDS)
         for task in [*self._tasks.values(), *background[1:3]]:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         unsent = await asyncio.to_thread(around.producer.flush, 5.0)
         if unsent:
             log.warning("%d records of outcomes were not acknowledged; they are sent again", unsent)
-        await _in_time(asyncio.gather(*(owner.close() for owner in self._owners.values())), 5.0)
-        await _in_time(around.side_topic.stop(), 5.0)
-        await _in_time(app.stop(), STOP_SECONDS)
+        await in_time(asyncio.gather(*(owner.close() for owner in self._owners.values())), 5.0)
+        await in_time(around.side_topic.stop(), 5.0)
+        await in_time(app.stop(), STOP_SECONDS)
         for task in background:
             task.cancel()
         log.info("worker %s stopped", self._settings.worker_name)
@@ -538,25 +575,3 @@ def _explained(
     if isinstance(error, OSError) and error.errno in NO_ADDRESS:
         return WebAddressError(error)
     return error
-
-
-def _leave_at_once(code: int) -> None:
-    """Ends the process: without a broker, threads of Faust and librdkafka wait for ever.
-
-    Nothing is lost by that: what was not acknowledged is folded again at the next start.
-    """
-    log.warning("the worker did not stop in time, perhaps its broker is gone; it ends at once")
-    logging.shutdown()
-    os._exit(code)
-
-
-async def _in_time(work: Any, seconds: float) -> None:
-    """Waits for something that must not keep the worker from ending, whatever it raises."""
-    task = asyncio.ensure_future(work)
-    await asyncio.wait({task}, timeout=seconds)
-    if not task.done():
-        task.cancel()
-        # What was gathered ends with the error of having been cancelled, which somebody must take.
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
-    elif task.cancelled() or task.exception() is not None:
-        log.debug("while stopping: %r", task)

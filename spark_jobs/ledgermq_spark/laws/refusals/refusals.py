@@ -17,6 +17,7 @@ NOT_JUDGED: Final[dict[Reason, str]] = {
     Reason.KIND_UNKNOWN: QUESTION,
     Reason.POSITION_NOT_REACHED: QUESTION,
     Reason.QUESTION_FAILED: QUESTION,
+    Reason.QUEUE_MANAGER_STOPPED: QUESTION,
     Reason.GROUP_CLASH: "it rests on the members of a group in their order; law F has that",
     Reason.UNIT_OF_WORK_INCONSISTENT: "it rests on the members of a group; law F has those",
     Reason.MATCH_OPTIONS_INVALID: "it rests on the place of a consumer in a group; law F has that",
