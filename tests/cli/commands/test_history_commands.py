@@ -87,6 +87,15 @@ def test_rebuild_refuses_a_queue_that_was_not_there_then(cli, lived):
     assert lived["queue"] in answer.err
 
 
+def test_a_rebuild_of_an_empty_log_has_no_time(plain, place):
+    """Not one before 1970: there is no entry that says what time it is."""
+    where = ("--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix)
+    rebuilt = plain("rebuild", "--json", *where).document
+    assert (rebuilt["position"], rebuilt["time"], rebuilt["queues"]) == (-1, None, [])
+    answer = plain("rebuild", "--queue", "orders", *where)
+    assert "no queue orders at the beginning of QM1, whose log is empty" in answer.err
+
+
 def test_trace_tells_the_life_of_a_message(cli, lived):
     """Rolled back once and consumed then: each step with its place and reason."""
     life = cli("trace", lived["message_id"], "--json").document

@@ -73,7 +73,11 @@ def rebuild(
         raise click.UsageError("an archive has states of its own: leave out --from-checkpoint")
     rebuilt = _rebuilt(target, output, at, archive, from_checkpoint=from_checkpoint)
     found = {status["name"]: status for status in rebuilt.statuses}
-    where = f"{target.named(rebuilt.position)}, {iso_time(rebuilt.time)}"
+    # A log without an entry has no time yet.
+    time = iso_time(rebuilt.time) if rebuilt.time >= 0 else None
+    where = f"{target.named(rebuilt.position)}, {time}"
+    if time is None:
+        where = f"the beginning of {target.queue_manager}, whose log is empty"
     if queue is not None:
         if queue not in found:
             raise QueueNotFoundError(
@@ -90,7 +94,7 @@ def rebuild(
             {
                 "queue_manager": target.queue_manager,
                 "position": rebuilt.position,
-                "time": iso_time(rebuilt.time),
+                "time": time,
                 "digest": rebuilt.digest,
                 "operations": rebuilt.operations,
                 "queues": [with_iso_times(status) for status in rebuilt.statuses],
