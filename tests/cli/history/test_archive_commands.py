@@ -1,6 +1,7 @@
 """`ledgermq archive`, and what is asked of an archive, on a real log by Spark."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -160,6 +161,24 @@ def test_an_archive_has_states_of_its_own(cli, archived):
     """A checkpoint of the broker is not asked for beside them."""
     given = ("--archive", archived["directory"], "--from-checkpoint")
     assert cli("rebuild", *given).code == USAGE
+
+
+def test_a_directory_may_be_called_like_an_address(cli, archived, tmp_path):
+    """Spark takes `kept:1` for a place of a file system that is called `kept`."""
+    where = tmp_path / "here"
+    where.mkdir()
+    shutil.copytree(archived["directory"], where / "kept:1")
+    environment = {**os.environ, "LEDGERMQ_BOOTSTRAP": NOBODY}
+    for given in (
+        ("archive", "prove", "kept:1"),
+        ("tables", "write", "tables:1", "--archive", "kept:1", "--format", "delta"),
+    ):
+        command = [sys.executable, "-m", "ledgermq", *given]
+        ended = subprocess.run(
+            command, cwd=where, env=environment, capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == OK, ended.stderr
+    assert list(where.glob("tables:1/messages/queue_manager=QM1/*.parquet"))
 
 
 def test_tables_grow_as_delta_tables(cli, archived, tmp_path):

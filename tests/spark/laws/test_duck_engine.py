@@ -12,7 +12,7 @@ from ledgermq_spark.laws.engines import duck_engine
 from ledgermq_spark.laws.engines.duck_engine import DuckEngine, QueryUnansweredError
 from ledgermq_spark.laws.engines.engine import Pass
 from ledgermq_spark.log.rows import LONG, arrow_batch, arrow_table
-from ledgermq_spark.log.store import Store
+from ledgermq_spark.log.store import ParquetRows, Store
 
 COLUMNS = (("store", LONG), ("position", LONG))
 FOUND = (("store", LONG), ("first", LONG), ("rows", LONG))
@@ -80,6 +80,22 @@ def test_a_table_is_written_below_a_name_with_a_backslash(tmp_path, by):
     engine.write(engine.ask("SELECT 1 AS a, 2 AS b", {}), str(place), by)
     (written,) = place.rglob("*.parquet")
     assert pq.ParquetFile(written).read(columns=["b"]).to_pylist() == [{"b": 2}]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["a\\b[1]", "[1]"])
+def test_what_duckdb_finds_by_no_name_is_read_by_spark(spark, tmp_path, name):
+    """In a pattern it takes a backslash for a slash, also in what a path stands beside."""
+    (tmp_path / "\\beside").mkdir()
+    place = tmp_path / name
+    place.mkdir()
+    pq.write_table(pa.table({"a": [1, 2]}), place / "part.parquet")
+    engine = DuckEngine(spark, Store(spark, tmp_path / "store"), is_long=False)
+    rows = ParquetRows(paths=[str(place)], query="SELECT a FROM {rows}")
+    assert rows_of(engine, engine.ask("SELECT * FROM {rows}", engine.taken({"rows": rows}))) == [
+        (1,),
+        (2,),
+    ]
 
 
 def test_too_little_room_is_told_with_what_to_do(tmp_path, monkeypatch):

@@ -50,8 +50,20 @@ class Long(click.IntRange):
         return found
 
 
+class Directory(click.Path):
+    """Directories of this machine, whatever their names."""
+
+    def __init__(self) -> None:
+        super().__init__(file_okay=False, path_type=Path)
+
+    def convert(self, value: Any, *context: Any) -> Any:
+        found: Path = super().convert(value, *context)
+        # Spark and PyArrow take `backup:1` for an address, and `/backup:1` for a path.
+        return found.absolute() if ":" in str(found) else found
+
+
 LONG: Final = Long(min=0)
-DIRECTORY: Final = click.Path(file_okay=False, path_type=Path)
+DIRECTORY: Final = Directory()
 
 
 class Count(click.IntRange):

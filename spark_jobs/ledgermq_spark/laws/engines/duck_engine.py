@@ -119,13 +119,20 @@ class DuckEngine:
         return ParquetRows(paths=[str(self._place / place)])
 
     def _are_as_said(self, rows: ParquetRows) -> bool:
-        """Whether files are at hand and have the columns that they should have, as they should."""
+        """Whether files are at hand and have the columns that they should have, as they should.
+
+        Else Spark reads them. It does, too, what DuckDB finds by no name: one with a bracket as
+        well as a backslash, which it takes for a slash there, or beside one that begins with that.
+        """
         if not all(local_path(path).exists() for path in rows.paths):
             return False
-        if rows.columns is None:
-            return True
         with self._database.cursor() as database:
-            told = database.execute(f"DESCRIBE FROM {_parquet(rows.paths)}").fetchall()
+            try:
+                told = database.execute(f"DESCRIBE FROM {_parquet(rows.paths)}").fetchall()
+            except (duckdb.InvalidInputException, duckdb.IOException):
+                return False
+            if rows.columns is None:
+                return True
             nulls = ", ".join(
                 f'CAST(NULL AS {type_of(kind.simpleString())}) AS "{name}"'
                 for name, kind in rows.columns
