@@ -6,7 +6,10 @@ import ast
 import pkgutil
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
+
+# What programs import beside `ledgermq` itself.
+MODULES: Final = ("aio", "testing")
 
 
 @cache
@@ -35,5 +38,8 @@ def load(name: str) -> Any:
         return names()
     home = None if name.startswith("__") else _homes().get(name)
     if home is None:
-        raise AttributeError(f"module 'ledgermq' has no attribute {name!r}")
+        text = f"module 'ledgermq' has no attribute {name!r}"
+        if name in MODULES:
+            text = f"{text} before it is imported: `from ledgermq import {name}`"
+        raise AttributeError(text)
     return getattr(import_module(home), name)

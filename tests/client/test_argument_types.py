@@ -121,6 +121,37 @@ def test_connect_names_what_is_of_the_wrong_type(name):
         ledgermq.connect(**{name: Odd()})
 
 
+@pytest.mark.parametrize("connect", [ledgermq.connect, aio.connect], ids=["blocking", "asyncio"])
+def test_connect_shows_its_settings_and_names_the_one_that_was_meant(connect):
+    """In `help()`, and where one is mistyped; before anything is connected, and awaited."""
+    assert "send_timeout_seconds" in inspect.signature(connect).parameters
+    with pytest.raises(TypeError, match=r"argument 'timeot'; did you mean timeout\?$"):
+        connect(timeot=5)
+    with pytest.raises(TypeError, match=r"argument 'amqp'$"):
+        connect(amqp=5)
+
+
+def test_what_is_not_awaited_says_that_it_must_be(memory):
+    """A name is looked for in what is only being opened."""
+
+    async def work():
+        opening = aio.Connection(memory).session()
+        with pytest.raises(AttributeError, match="has no producer yet: `await` it, or enter it"):
+            opening.producer("queue:q")
+        await (await opening).close()
+
+    asyncio.run(work())
+
+
+def test_a_module_that_is_not_imported_is_told_how_it_is(monkeypatch):
+    """`import ledgermq` alone brings neither."""
+    monkeypatch.delattr(ledgermq, "testing")
+    with pytest.raises(AttributeError, match="before it is imported: `from ledgermq import testi"):
+        _ = ledgermq.testing
+    with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
+        _ = ledgermq.nonsense
+
+
 def test_a_coroutine_refuses_wrong_types_too(memory):
     """Decision 29: where it is awaited, with the session as it was."""
 

@@ -1,6 +1,6 @@
 """LedgerMQ for asyncio: the same names over the same protocol, with no thread per session.
 
-    async with ledgermq.aio.connect("kafka://localhost:9092/QM1") as connection:
+    async with aio.connect("kafka://localhost:9092/QM1") as connection:
         async with connection.session(transacted=True) as session:
             await session.producer("queue:orders").send({"id": 1})
             await session.commit()

@@ -19,6 +19,7 @@ from ledgermq.client.messages.message import Message
 from ledgermq.client.options import BrowserOptions, ConnectOptions, SessionOptions
 
 
+@typed
 def connect(
     address: str = "kafka://localhost:9092", **settings: Unpack[ConnectOptions]
 ) -> Entered[Connection]:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.steps import Outside, Steps, signature_of
@@ -244,6 +244,14 @@ class Entered(Generic[Opened]):
 
     def __await__(self) -> Generator[Any, None, Opened]:
         return self._opening.__await__()
+
+    if not TYPE_CHECKING:  # to which any name would be known then
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(
+                f"it is only being opened, and has no {name} yet: `await` it, or enter it with "
+                "`async with`"
+            )
 
     async def __aenter__(self) -> Opened:
         self._thing = await self

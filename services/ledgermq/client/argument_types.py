@@ -7,6 +7,7 @@ call itself.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -92,13 +93,17 @@ def _checked(function: Any) -> Any:
                 if type(value) not in checks[name].usual:
                     checks[name].refuse(value)
             elif name not in names and not open_ended:
-                raise TypeError(
-                    f"{function.__qualname__}() got an unexpected keyword argument {name!r}"
-                )
+                raise TypeError(_unexpected(function, name, names))
         return function(*args, **kwargs)
 
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call
+
+
+def _unexpected(function: Any, name: str, names: Iterable[str]) -> str:
+    meant = difflib.get_close_matches(name, names, n=1)
+    hint = f"; did you mean {meant[0]}?" if meant else ""
+    return f"{function.__qualname__}() got an unexpected keyword argument {name!r}{hint}"
 
 
 def _signature(function: Any) -> tuple[inspect.Signature, bool]:

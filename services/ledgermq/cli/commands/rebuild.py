@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ledgermq.cli.options.destinations import queue_from
 from ledgermq.cli.options.facts import archive_option, moment_position
 from ledgermq.cli.options.moments import at_option, position_at
 from ledgermq.cli.options.once import OnceCommand
@@ -71,6 +72,8 @@ def rebuild(
     """Rebuild the state of all queues and topics as it was at a moment, from the log alone."""
     if archive is not None and from_checkpoint:
         raise click.UsageError("an archive has states of its own: leave out --from-checkpoint")
+    if queue is not None:
+        queue = queue_from(queue, why="without --queue its figures are printed with all others")
     rebuilt = _rebuilt(target, output, at, archive, from_checkpoint=from_checkpoint)
     found = {status["name"]: status for status in rebuilt.statuses}
     # A log without an entry has no time yet.
