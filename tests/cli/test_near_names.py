@@ -1,6 +1,9 @@
 """Whoever mistypes a name, or knows it from elsewhere, is told the one that is meant."""
 
 import importlib
+import os
+import subprocess
+import sys
 
 import click
 import pytest
@@ -61,6 +64,28 @@ def test_an_option_that_is_nearly_right_gets_a_suggestion(plain):
     assert "no option --jsn; did you mean --json? (try: " in plain("queue", "list", "--jsn").err
     told = plain("put", "q", "x", "--priorty", 1).err
     assert "no option --priorty; did you mean --priority or --property? (try: " in told
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("ledgermq que", "queue"),
+        ("ledgermq queue al", "alter"),
+        ("ledgermq queue create q --fifo-mode ser", "SERIALIZED"),
+        ("ledgermq put q x --prio", "--priority"),
+    ],
+)
+def test_a_shell_completes_what_is_typed(typed, completed):
+    """As docs/operations.md says how to turn it on."""
+    asked = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
+    answer = subprocess.run(
+        [sys.executable, "-m", "ledgermq"],
+        env={**os.environ, **asked, "_LEDGERMQ_COMPLETE": "bash_complete"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, f"plain,{completed}\n", "")
 
 
 def test_every_name_that_is_suggested_is_a_command():
