@@ -33,6 +33,7 @@ def put_group(session: ledgermq.Session, target: str, status: str, bodies: list[
         group_id, done = os.urandom(24), 0
         status_id, offset = os.urandom(24), 0
     else:
+        assert last_status.group_id is not None, "each segment has an id"
         told = bytes.fromhex(last_status.body)
         group_id, done = told[:24], int.from_bytes(told[24:], "big")
         status_id, offset = last_status.group_id, last_status.offset + len(last_status.body)

@@ -21,7 +21,10 @@ import ledgermq
 
 QUEUE = "orders"
 # Longer than a forwarder may be away, and more than it sends meanwhile.
-WINDOW = {"deduplication_window_ms": timedelta(days=7), "deduplication_ids_max": 100_000}
+WINDOW: ledgermq.QueueSettings = {
+    "deduplication_window_ms": timedelta(days=7),
+    "deduplication_ids_max": 100_000,
+}
 BATCH = 100
 
 
