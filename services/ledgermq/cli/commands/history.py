@@ -53,11 +53,8 @@ def sql(
 
     The tables are message_events, operations, outcomes, messages, deliveries, units_of_work,
     sessions, groups, subscriptions and queue_depth; docs/tables.md has their columns. Only queries
-    are run: statements that change anything are refused. Example:
-
-    \b
-        ledgermq sql "SELECT destination, count(*) FROM messages GROUP BY destination"
-    """  # noqa: D301 - click reads the control character
+    are run: statements that change anything are refused.
+    """
     from ledgermq_spark.archive.archived import facts_of_nothing
     from ledgermq_spark.laws.engines.choice import dataframe_engine
     from ledgermq_spark.tables.asking import answer_query, check_query

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ledgermq.cli.examples import EXAMPLES
 from ledgermq.cli.near_names import check_command
 
 
@@ -26,12 +27,18 @@ class OnceCommand(click.Command):
                 raise click.UsageError(f"{names} is given {times} times, and takes one value", ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """How values are written is said once, for all options that take them."""
+        """How values are written is said once, for all options that take them; then examples."""
         texts = (getattr(one.type, "explained", "") for one in self.get_params(ctx))
         for text in filter(None, dict.fromkeys(texts)):
             formatter.write_paragraph()
             with formatter.indentation():
                 formatter.write_text(text)
+        lines = EXAMPLES.get(ctx.command_path.partition(" ")[2], ())
+        if lines:
+            with formatter.section("Examples"):
+                for line in lines:
+                    # Not wrapped: who copies one has all of it.
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
         super().format_epilog(ctx, formatter)
 
 
