@@ -26,7 +26,7 @@ from ledgermq.protocol.operations import (
     Unsubscribe,
 )
 from ledgermq.protocol.outcomes import Committed, Enqueued
-from support.brokers.hand_made import delivered, ended
+from support.brokers.hand_made import delivered, ended, refused
 
 
 @pytest.fixture
@@ -573,3 +573,18 @@ def test_a_listener_s_acknowledgements_gather_too(route, connection, monkeypatch
     assert acknowledged(route) == []
     session.close()
     assert acknowledged(route) == [3]
+
+
+def test_an_operation_that_an_older_worker_does_not_read_floods_nothing(route, connection):
+    """It is written a few times, then as seldom as heartbeats do; the error says what it may be."""
+    route.silent.add(Put)
+    session = connection.session()
+    for queue in ("queue:q", "queue:r"):
+        session.producer(queue).send_async("x")
+        with pytest.raises(ledgermq.OutcomeUnknownError):
+            session.flush(timeout=0.1)
+    for position in range(100):
+        route.tell(refused(position, session.handle, 2, "session-sequence-gap", expected=1))
+    with pytest.raises(ledgermq.OutcomeUnknownError, match="older than this client"):
+        session.flush(timeout=2)
+    assert len(route.written(Put)) <= 12, "two puts, a few times each"

@@ -24,6 +24,9 @@ from ledgermq.wire.framing.codec import encode_operation
 OUTSTANDING_MAX: Final = 200
 CROWDED: Final = 240
 OUTSTANDING_BYTES_MAX: Final = 32 * 1024 * 1024
+# An operation that was written so often, and is missing yet, is not read by the worker, which may
+# be older than this client: to write it again at once would fill the log.
+REPEATS_AT_ONCE_MAX: Final = 3
 WITHDRAWING: Final = (Rollback, Recover)
 
 
@@ -107,6 +110,8 @@ class SessionProtocol:
         self.withdrawals = 0
         self.late: dict[int, DeliveryRanges] = {}
         self.handed_over = HandedOver()
+        # The operation that the worker does not read; None: it reads all of them.
+        self.unread: Pending | None = None
         self._through_prepared = 0
 
     @property
@@ -227,12 +232,16 @@ class SessionProtocol:
             self.answered_through = self.next_number - 1
 
     def take_gap(self, refused: Refused) -> list[Pending]:
-        """What to write again after a gap refusal; nothing while a repeat is on its way."""
+        """What to write again at once after a gap refusal; nothing while a repeat is on its way."""
         pending = self.pending.get(refused.session_sequence)
         if pending is None:
             return []
         pending.gap_refusals += 1
         if pending.gap_refusals < pending.sends:
+            return []
+        missing = self.pending.get(refused.expected_sequence)
+        if missing is not None and missing.sends > REPEATS_AT_ONCE_MAX:
+            self.unread = missing
             return []
         return [one for one in self.pending.values() if one.number >= refused.expected_sequence]
 
