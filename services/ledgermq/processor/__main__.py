@@ -8,11 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ledgermq.processor.checkpoints.loading import (
-    DiscardRefusedError,
-    LogIncompleteError,
-    discard_checkpoints,
-)
+from ledgermq.processor.checkpoints.discarding import DiscardRefusedError, discard_checkpoints
+from ledgermq.processor.checkpoints.loading import LogIncompleteError
 from ledgermq.processor.worker.logs import set_up_log
 from ledgermq.processor.worker.membership import refuse_if_workers_run
 from ledgermq.processor.worker.parent import die_with_parent

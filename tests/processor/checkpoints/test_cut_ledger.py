@@ -1,14 +1,18 @@
 """A ledger that is older than what clients were told: refused until it is declared right (H14)."""
 
+import shutil
+
 import pytest
 
 from ledgermq.cli.main import main
+from ledgermq.embedded.broker import EmbeddedBroker
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Accepted
 from ledgermq.wire.framing.answers import encode_answer
 from ledgermq.wire.framing.codec import encode_chunk
 from ledgermq.wire.topics.log_topics import ensure_topics
 from support.brokers import topic_surgery as surgery
+from support.brokers.worker_process import new_place
 from support.checks.history import check_history, read_partition
 
 pytestmark = pytest.mark.kafka
@@ -87,6 +91,69 @@ def test_a_ledger_that_grew_anew_below_what_lanes_tell_stops_the_worker_before_i
     assert "`ledgermq checkpoint discard --outcomes`" in capsys.readouterr().err
     assert called(place, "checkpoint", "discard", "--outcomes", "--yes") == 0
     assert "(from a checkpoint)" in place.worker("third").log
+
+
+@pytest.fixture
+def own_broker(tmp_path):
+    """A broker whose files the test may touch."""
+    with EmbeddedBroker(tmp_path / "broker", brief=True) as started:
+        yield started
+
+
+@pytest.mark.slow
+def test_a_trimmed_ledger_that_lost_its_end_goes_on_from_the_checkpoint_that_belongs_to_it(
+    own_broker, tmp_path, capsys
+):
+    """What the worker asks for when it refuses to start is what helps."""
+    place = new_place(own_broker.bootstrap, tmp_path)
+    worker = place.worker("first", CHECKPOINT_SECONDS=3600)
+    client = place.client()
+    put(client.open(), 3)
+    kept = client.ask("CHECKPOINT")["position"]
+    place.close()
+    files = own_broker.directory / "data" / f"{place.topics.operations}-0"
+    own_broker.stop()
+    shutil.copytree(files, tmp_path / "older")
+    own_broker.start()
+    worker = place.worker("second", CHECKPOINT_SECONDS=3600)
+    client = place.client()
+    put(client.open(), 2)
+    lost = client.ask("CHECKPOINT")["position"]
+    surgery.delete_records(place, place.topics.operations, 0, kept)
+    place.close()
+    own_broker.stop()
+    shutil.rmtree(files)
+    shutil.copytree(tmp_path / "older", files)
+    own_broker.start()
+    surgery.delete_records(place, place.topics.operations, 0, kept)
+    refused = place.worker("third", ready=False)
+    assert refused.wait() == 4
+    assert f"the checkpoint at position {lost} is not of this log: " in refused.log
+    assert "`ledgermq checkpoint discard --queue-manager QM1 --yes`" in refused.log
+    assert called(place, "checkpoint", "discard", "--yes") == 0
+    assert "1 checkpoint of QM1 discarded" in capsys.readouterr().out
+    worker = place.worker("fourth")
+    assert f"state loaded at position {kept} (from a checkpoint)" in worker.log
+    client = place.client()
+    put(client.open(), 1)
+    assert client.ask("QUEUE", queue="a")["reason"] == ""
+    place.close()
+
+
+def test_a_trimmed_ledger_to_which_no_checkpoint_belongs_is_said_to_need_a_backup(place, capsys):
+    """Nothing is taken away then, and nothing is advised that would not help."""
+    worker = place.worker("first", CHECKPOINT_SECONDS=3600)
+    client = place.client()
+    put(client.open(), 3)
+    assert client.ask("CHECKPOINT")["reason"] == ""
+    worker.stop()
+    put_back(place, read_partition(place.bootstrap, place.topics.operations, 0))
+    surgery.delete_records(place, place.topics.operations, 0, 2)
+    assert called(place, "checkpoint", "discard", "--yes") == 1
+    assert "none of the checkpoints belongs to the log" in capsys.readouterr().err
+    assert called(place, "doctor") == 4
+    assert "so no worker can start: restore" in " ".join(capsys.readouterr().out.split())
+    assert place.worker("second", ready=False).wait() == 4
 
 
 def test_what_is_no_outcome_of_a_worker_on_a_lane_stops_no_start(place):

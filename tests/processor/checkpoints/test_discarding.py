@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from ledgermq.processor import __main__ as processor
-from ledgermq.processor.checkpoints import loading
+from ledgermq.processor.checkpoints import discarding
 from ledgermq.processor.checkpoints.stored_records import StoredRecords
 from ledgermq.processor.worker import membership
 from ledgermq.processor.worker.worker import EXIT_FAULT, EXIT_REFUSED, EXIT_UNREACHABLE
@@ -48,11 +48,12 @@ def kafka(monkeypatch) -> SimpleNamespace:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         kafka.written += records
 
-    monkeypatch.setattr(loading, "partition_reader", reader)
-    monkeypatch.setattr(loading, "read_stored_records", stored)
-    monkeypatch.setattr(loading, "checkpoint_producer", lambda *_: None)
-    monkeypatch.setattr(loading, "write_all", write)
-    monkeypatch.setattr(loading, "delete_before", lambda *_: None)
+    monkeypatch.setattr(discarding, "partition_reader", reader)
+    monkeypatch.setattr(discarding, "read_stored_records", stored)
+    monkeypatch.setattr(discarding, "checkpoint_producer", lambda *_: None)
+    monkeypatch.setattr(discarding, "write_all", write)
+    monkeypatch.setattr(discarding, "delete_before", lambda *_: None)
+    monkeypatch.setattr(discarding, "find_checkpoints", lambda *_, **_more: [])
     monkeypatch.setattr(processor, "list_queue_managers", claims)
     monkeypatch.setattr(membership, "running_workers", lambda *_: kafka.workers)
     monkeypatch.setattr(membership, "is_stopped", lambda *_: kafka.stopped)
@@ -69,7 +70,7 @@ def test_a_broker_that_does_not_take_it_is_told_in_a_sentence(kafka):
     """Some may be gone and some not; to call it again does the rest."""
     kafka.fails = True
     with pytest.raises(LogUnreadableError, match="not all checkpoints were discarded"):
-        loading.discard_checkpoints("", Topics("ledgermq"), QM1, timeout_seconds=1.0)
+        discarding.discard_checkpoints("", Topics("ledgermq"), QM1, timeout_seconds=1.0)
     assert discard() == EXIT_UNREACHABLE
 
 

@@ -4,7 +4,7 @@ import pytest
 
 import ledgermq
 from ledgermq.embedded.broker import EmbeddedBroker
-from ledgermq.processor.checkpoints.loading import discard_checkpoints
+from ledgermq.processor.checkpoints.discarding import discard_checkpoints
 from ledgermq.wire.topics.reading import LogDamagedError, partition_reader
 from support.brokers.damage import flip_bit
 from support.brokers.worker_process import new_place

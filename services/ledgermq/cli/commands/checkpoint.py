@@ -29,9 +29,10 @@ def discard(target: Target, output: Output, yes: bool, outcomes: bool) -> None:
     Use it when a worker refuses to run because checkpoints or outcomes do not belong to this log,
     and the log is right as it is: outcomes are discarded too. Stop the workers first: it is refused
     while one runs, as the next checkpoints of that would lack what is gone. Nothing is lost: the
-    next worker folds all operations again, and writes all outcomes again.
+    next worker folds all operations again, and writes all outcomes again. Where the log is trimmed,
+    checkpoints that belong to it stay, and the next worker starts from the newest of them.
     """
-    from ledgermq.processor.checkpoints.loading import (
+    from ledgermq.processor.checkpoints.discarding import (
         DiscardRefusedError,
         discard_checkpoints,
         discard_outcomes,

@@ -298,13 +298,13 @@ def checkpoints(
     shown = broken[:BROKEN_SHOWN_MAX]
     told = "; ".join(f"that at {named(one.position)} is unusable: {one.problem}" for one in shown)
     told += f"; {len(broken) - len(shown)} more as well" if len(broken) > len(shown) else ""
-    if any(one.foreign and one.position > usable for one in broken):
-        return BAD, f"{told}. No worker starts on one of another log: `ledgermq restore` mends that"
     if usable < 0 and begins > 0:
         return BAD, (
             f"{told or 'there is none'}; and the log begins at {named(begins)}, so no worker can "
             "start: restore the log or the checkpoints from a backup"
         )
+    if any(one.foreign and one.position > usable for one in broken):
+        return BAD, f"{told}. No worker starts on one of another log: `ledgermq restore` mends that"
     if broken:
         return WARNING, (
             f"{told}. The next worker starts {starts}; to have a whole one, stop all workers and "

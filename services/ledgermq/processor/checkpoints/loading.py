@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import OFFSET_END, KafkaException
-
 from ledgermq.core.snapshot.state_records import restore
 from ledgermq.core.state.manager import QueueManager, new_state
 from ledgermq.errors import LedgerMQError
@@ -26,12 +24,7 @@ from ledgermq.processor.checkpoints.digests import (
     record_digest,
     state_digest,
 )
-from ledgermq.processor.checkpoints.stored_records import (
-    StoredRecords,
-    checkpoint_producer,
-    read_stored_records,
-    write_all,
-)
+from ledgermq.processor.checkpoints.stored_records import StoredRecords, read_stored_records
 from ledgermq.protocol.administration import VersionOffered
 from ledgermq.protocol.limits import FIRST_VERSION
 from ledgermq.protocol.operations import Upgrade
@@ -44,10 +37,9 @@ from ledgermq.wire.framing.codec import (
     decode_record,
     outcome_from_union,
 )
-from ledgermq.wire.topics.deleting import delete_before
 from ledgermq.wire.topics.identity import LogIdentity, log_identity
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
-from ledgermq.wire.topics.reading import LogUnreadableError, PartitionReader, partition_reader
+from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import LookAhead
 
@@ -58,12 +50,6 @@ class CheckpointMismatchError(LedgerMQError):
     """A checkpoint was made from another log than the one that is here."""
 
     code = "checkpoint-mismatch"
-
-
-class DiscardRefusedError(LedgerMQError):
-    """A worker runs, whose checkpoints would lack what is discarded."""
-
-    code = "discard-refused"
 
 
 class LogIncompleteError(LedgerMQError):
@@ -225,7 +211,8 @@ class LogHere:
                 f"{difference}. Restore what was there before; or, if the log is right as it is, "
                 "declare so: discard the checkpoints with `ledgermq checkpoint discard "
                 f"--queue-manager {name} --yes` (or `python -m ledgermq.processor "
-                "discard-checkpoints`), and the state is folded anew from the log."
+                "discard-checkpoints`), and the state is folded anew from the log; where that is "
+                "trimmed, from a checkpoint that belongs to it, if there is one."
             )
         return self.lost_outcomes(manifest)
 
@@ -332,61 +319,3 @@ def _restored_as_it_is(
     return Loaded(
         state=state, chain=manifest["chain"], identity=identity, blocks=known, manifest=manifest
     )
-
-
-def discard_checkpoints(
-    bootstrap: str, topics: Topics, claim: Claim, *, timeout_seconds: float
-) -> int:
-    """Takes away every checkpoint of a queue manager, and all else there; how many there were.
-
-    The operator's declaration that the log is right as it is (H14): so what was told of it goes
-    from the lanes too, and the next worker tells all of it anew. No worker may run meanwhile: it
-    counts chunks as stored that are gone, and its next checkpoints would lack them.
-
-    Raises:
-        LogIncompleteError: The beginning of the log is gone: only a checkpoint has what it held.
-        LogUnreadableError: Kafka did not answer, or did not take all of it.
-        AccessDeniedError: Kafka does not let us write checkpoints, or take outcomes away.
-    """
-    with partition_reader(bootstrap, timeout_seconds) as reader:
-        begins, _ = reader.ends(topics.operations, claim.partition)
-        if begins > 0:
-            raise LogIncompleteError(
-                f"{claim.queue_manager}: {topics.operations}-{claim.partition} begins at {begins}, "
-                "not at 0: without its checkpoints the state could not be folded again. Nothing "
-                "was discarded; restore the log, or the checkpoints that belong to it. Where only "
-                "outcomes are of another log, use `ledgermq checkpoint discard --outcomes`"
-            )
-        records = read_stored_records(reader, topics, claim)
-    try:
-        write_all(
-            checkpoint_producer(bootstrap, timeout_seconds),
-            topics.checkpoints,
-            claim.partition,
-            [(key, None) for key in records.all_keys()],
-            timeout_seconds,
-        )
-    except KafkaException as error:
-        raise LogUnreadableError(
-            f"{claim.queue_manager}: not all checkpoints were discarded: {error}; do it again"
-        ) from error
-    discard_outcomes(bootstrap, topics, claim, timeout_seconds=timeout_seconds)
-    return len(records.manifests)
-
-
-def discard_outcomes(
-    bootstrap: str, topics: Topics, claim: Claim, *, timeout_seconds: float
-) -> None:
-    """Takes away what the lanes of a queue manager tell, and no worker then holds against its log.
-
-    Raises:
-        LogUnreadableError: Kafka did not answer, or did not take all of it.
-        AccessDeniedError: Kafka does not let us take outcomes away.
-    """
-    lanes = [lane_partition(claim.partition, claim.lanes, lane) for lane in range(claim.lanes)]
-    try:
-        delete_before(bootstrap, topics.outcomes, dict.fromkeys(lanes, OFFSET_END), timeout_seconds)
-    except KafkaException as error:
-        raise LogUnreadableError(
-            f"{claim.queue_manager}: not all outcomes were discarded: {error}; do it again"
-        ) from error
