@@ -11,6 +11,7 @@ from ledgermq.protocol.outcomes import Accepted
 from ledgermq.wire.framing.answers import encode_answer
 from ledgermq.wire.framing.codec import encode_chunk
 from ledgermq.wire.topics.log_topics import ensure_topics
+from ledgermq.wire.topics.reading import partition_reader
 from support.brokers import topic_surgery as surgery
 from support.brokers.worker_process import new_place
 from support.checks.history import check_history, read_partition
@@ -31,6 +32,12 @@ def put_back(place, records):
     for record in records:
         headers = record.headers()
         surgery.write(place, record.topic(), record.key(), record.value(), headers=headers)
+
+
+def wait_for_leader(place):
+    """Waits until a broker that came up answers for the ledger."""
+    with partition_reader(place.bootstrap, 30.0) as reader:
+        reader.ends(place.topics.operations, 0)
 
 
 def called(place, *words):
@@ -125,6 +132,7 @@ def test_a_trimmed_ledger_that_lost_its_end_goes_on_from_the_checkpoint_that_bel
     shutil.rmtree(files)
     shutil.copytree(tmp_path / "older", files)
     own_broker.start()
+    wait_for_leader(place)
     surgery.delete_records(place, place.topics.operations, 0, kept)
     refused = place.worker("third", ready=False)
     assert refused.wait() == 4
@@ -154,6 +162,31 @@ def test_a_trimmed_ledger_to_which_no_checkpoint_belongs_is_said_to_need_a_backu
     assert called(place, "doctor") == 4
     assert "so no worker can start: restore" in " ".join(capsys.readouterr().out.split())
     assert place.worker("second", ready=False).wait() == 4
+
+
+@pytest.mark.parametrize("answers", [0, 12])
+def test_a_ledger_that_grew_anew_is_refused_again_and_again(place, answers):
+    """Nothing is told of it, also below what is looked at of the lanes: that would speak for it.
+
+    Answers, which say nothing of what was folded, do not hide what does.
+    """
+    worker = place.worker("first", CHECKPOINT_SECONDS=3600)
+    client = place.client()
+    session = client.open()
+    for _ in range(25):
+        session.put("queue:a", 1)
+        session.do(op.Commit, deliveries=[], puts=1)
+    for _ in range(answers):
+        client.ask("QUEUE", queue="a")
+    worker.kill()
+    records = read_partition(place.bootstrap, place.topics.operations, 0)
+    put_back(place, [*records[:6], *records[10:], *records[10:]])
+    before = len(read_partition(place.bootstrap, place.topics.outcomes, 0))
+    for name in ("second", "third"):
+        refused = place.worker(name, ready=False, SLICE_RECORDS=1)
+        assert refused.wait() == 4
+        assert "is not the one whose outcomes clients were told" in refused.log
+        assert len(read_partition(place.bootstrap, place.topics.outcomes, 0)) == before
 
 
 def test_what_is_no_outcome_of_a_worker_on_a_lane_stops_no_start(place):

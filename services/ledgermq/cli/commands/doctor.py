@@ -268,8 +268,9 @@ def _queue_manager(target: Target) -> Result:
 
 
 def _checkpoints(target: Target) -> Result:
+    from ledgermq.processor.checkpoints.digests import CHAIN_START
     from ledgermq.processor.checkpoints.restoring import find_checkpoints
-    from ledgermq.processor.lanes.told import anchors_on_lanes
+    from ledgermq.processor.lanes.told import anchors_on_lanes, check_ahead
 
     claim = target.claim()
     where = (target.bootstrap, target.topics, claim)
@@ -278,9 +279,13 @@ def _checkpoints(target: Target) -> Result:
         # A worker may have taken one away, and Kafka its records, while they were read.
         found = find_checkpoints(*where, timeout_seconds=target.timeout_seconds, loads=False)
     with target.reader() as reader:
-        # No worker starts on a log that they tell more of, whatever the checkpoints are.
-        anchors_on_lanes(reader, target.topics, claim)
+        # No worker starts on a log of which they tell more, or otherwise.
+        anchors = anchors_on_lanes(reader, target.topics, claim)
         begins, _ = reader.ends(target.topics.operations, claim.partition)
+        usable = [(one.position, one.chain) for one in found if not one.problem]
+        position, chain = max(usable, default=(-1, CHAIN_START))
+        if begins <= position + 1:
+            check_ahead(reader, target.topics, claim, anchors, position, chain)
     return checkpoints(found, begins, target.named)
 
 

@@ -2,8 +2,9 @@
 
 A ledger that lost its end, or an older copy of it that was put back, would give new operations
 positions of which clients were told other outcomes. The last records of the lanes show it: one of
-a position at or above the end at once, one below as soon as the fold comes there with another
-digest chain, as others may have appended meanwhile.
+a position at or above the end, or one below at which the log has another digest chain, as others
+may have appended meanwhile. All of it is found out before anything is told anew: the next worker
+would look at what was told last, and find it right.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ from contextlib import suppress
 from typing import Final
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.processor.checkpoints.digests import chain_next
 from ledgermq.wire.framing.codec import UndecodableError, decode_record
 from ledgermq.wire.framing.schemas import ANSWER, CHUNK
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.reading import LogDamagedError, PartitionReader
 from ledgermq.wire.topics.registry import Claim
 
-# Of each lane, as others than workers may have written the very last one.
-TOLD_PER_LANE: Final = 10
-# How many more records are read, where what was read tells of fewer positions.
-READ_MORE: Final = 10
+# Of each lane, as others than workers may have written the very last one; further ones if none of
+# these tells a digest chain, as answers to whoever watches a queue manager at rest, or what a
+# worker says of one that it has stopped, which must not hide why that was.
+RECORDS_PER_LANE: Final = 10
+RECORDS_PER_LANE_MAX: Final = 10_000
 
 
 class LogCutError(LedgerMQError):
@@ -56,6 +59,30 @@ def anchors_on_lanes(reader: PartitionReader, topics: Topics, claim: Claim) -> d
     return {position: chain for position, chain in told.items() if chain is not None}
 
 
+def check_ahead(
+    reader: PartitionReader,
+    topics: Topics,
+    claim: Claim,
+    anchors: Mapping[int, bytes],
+    position: int,
+    chain: bytes,
+) -> None:
+    """Holds the log above a state against what the lanes tell, up to what nobody can fold yet.
+
+    Raises:
+        LogCutError: It is not the log whose outcomes clients were told.
+        LogUnreadableError: Kafka did not answer.
+    """
+    last = max(anchors, default=-1)
+    with suppress(LogDamagedError):
+        for record in reader.records(topics.operations, claim.partition, position + 1, last + 1):
+            position += 1
+            if record.offset() != position:
+                return
+            chain = chain_next(chain, position, record.timestamp()[1], record.value())
+            check_chain(claim.queue_manager, anchors, position, chain)
+
+
 def check_chain(name: str, anchors: Mapping[int, bytes], position: int, chain: bytes) -> None:
     """Holds the digest chain at a position against what a lane told there; LogCutError."""
     if anchors.get(position, chain) != chain:
@@ -81,29 +108,25 @@ def _last_told(
     for lane in range(claim.lanes):
         partition = lane_partition(claim.partition, claim.lanes, lane)
         first, end = reader.ends(topics.outcomes, partition)
-        count = TOLD_PER_LANE
-        while True:
-            # What a worker says of a queue manager that it has stopped tells of no position, and
-            # must not hide behind it why that was.
-            start = max(first, end - count)
-            told = _told_between(reader, topics, partition, start, end)
-            if len(told) >= TOLD_PER_LANE or start == first:
-                break
-            count *= READ_MORE
-        yield from told
+        start, has_chain = max(first, end - RECORDS_PER_LANE), False
+        for position, chain in _told(reader, topics, partition, start, end):
+            has_chain = has_chain or chain is not None
+            yield position, chain
+        if not has_chain:
+            further = max(first, end - RECORDS_PER_LANE_MAX)
+            yield from _told(reader, topics, partition, further, start)
 
 
-def _told_between(
+def _told(
     reader: PartitionReader, topics: Topics, partition: int, start: int, end: int
-) -> list[tuple[int, bytes | None]]:
-    told: list[tuple[int, bytes | None]] = []
+) -> Iterator[tuple[int, bytes | None]]:
+    """What the records of a lane between two offsets tell."""
     with suppress(LogDamagedError):
         for record in reader.records(topics.outcomes, partition, start, end):
             with suppress(UndecodableError):
                 name, datum = decode_record(record.value())
                 if name == ANSWER and datum["position"] >= 0:
-                    told.append((datum["position"], None))
+                    yield datum["position"], None
                 elif name == CHUNK and datum["outcomes"]:
                     _, last = datum["outcomes"][-1]
-                    told.append((last["position"], datum["chain"]))
-    return told
+                    yield last["position"], datum["chain"]

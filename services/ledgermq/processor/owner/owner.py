@@ -25,7 +25,7 @@ from ledgermq.processor.faust_shell.transport import DrainedChunk, LogConsumer
 from ledgermq.processor.lanes.bodies import BodyStore, LogReader
 from ledgermq.processor.lanes.lanes import LaneWriter
 from ledgermq.processor.lanes.producer import LogProducer
-from ledgermq.processor.lanes.told import LogCutError, anchors_on_lanes
+from ledgermq.processor.lanes.told import LogCutError, anchors_on_lanes, check_ahead
 from ledgermq.processor.log.sizes import LogSizes
 from ledgermq.processor.metrics.labels import Labels
 from ledgermq.processor.metrics.tally import Tally
@@ -240,7 +240,9 @@ class Owner:
                 self.claim,
                 settings.request_timeout_seconds,
             )
-            loaded.anchors = anchors_on_lanes(reader, self._around.topics, self.claim)
+            topics, position = self._around.topics, loaded.state.position
+            loaded.anchors = anchors_on_lanes(reader, topics, self.claim)
+            check_ahead(reader, topics, self.claim, loaded.anchors, position, loaded.chain)
             end = reader.ends(self.tp.topic, self.tp.partition)[1]
             self._answers_from, self.tally.live_from = end - 1, end
             return loaded
