@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ledgermq.relay.transfers import Gatherer, decode_transfer
+import pytest
+
+from ledgermq.relay.transfers import Gatherer, MessageNotRelayedError, decode_transfer
 from ledgermq.testing import MemoryBroker
 
 MESSAGES = 150
@@ -26,3 +28,23 @@ def test_messages_with_large_headers_go_into_as_many_transfers_as_they_need():
         transfers = list(connection.browser("queue:transfers"))
     assert sum(len(decode_transfer(one)) for one in transfers) == MESSAGES
     assert max(len(one.body) for one in transfers) < 2 * 1024 * 1024
+
+
+def test_what_is_lost_does_not_go_into_a_transfer_with_others():
+    """It is named and stays on its queue: no goal would take the transfer, and it held up all."""
+    broker = MemoryBroker()
+    with broker.connect() as connection, connection.session() as session:
+        for name in ("orders", "transfers"):
+            connection.admin.create_queue(name)
+        producer = session.producer("queue:orders")
+        for text in "ab":
+            receipt = producer.send(text)
+        broker._contents[receipt.position] = [b""]
+        gatherer = Gatherer(connection, "orders", "transfers")
+        with pytest.raises(MessageNotRelayedError, match="of queue:orders, number 1, is lost"):
+            gatherer.gather(30.0)
+        admin = connection.admin
+        assert admin.queue_status("orders").current == 2
+        assert admin.queue_status("transfers").message_count == 0
+        admin.delete_messages("queue:orders", sequences=(1, 1), reason="lost", actor="op")
+        assert gatherer.gather(30.0) == 1

@@ -32,7 +32,7 @@ TYPE: Final = "ledgermq-transfer"
 
 
 class MessageNotRelayedError(LedgerMQError):
-    """A message that no transfer has room for."""
+    """A message that no transfer has room for, or whose content is lost."""
 
     code = "message-not-relayed"
 
@@ -118,7 +118,8 @@ class Gatherer:
         """Moves what is there, or comes in time; returns how many messages.
 
         Raises:
-            MessageNotRelayedError: A message is too large; it and what came with it are back.
+            MessageNotRelayedError: A message is too large, or its content is lost; it and what came
+                with it are back.
         """
         found: list[DeliveredMessage] = []
         size_bytes = 0
@@ -144,6 +145,16 @@ class Gatherer:
         return len(found)
 
     def _put(self, messages: Sequence[DeliveredMessage]) -> None:
+        for one in messages:
+            # No goal would take it, and what is in a transfer with it could not go on either.
+            if not one["content"]:
+                raise MessageNotRelayedError(
+                    f"the content of message {one['message_id'].hex()} of {self._origin}, number "
+                    f"{one['sequence']}, is lost, and a relay cannot carry it: the queue manager "
+                    "could not read it back from its log, and its worker's log says why. Move the "
+                    "message to another queue, or delete it (`ledgermq msg --help`); an archive "
+                    "may have its content (`ledgermq replay --archive`)"
+                )
         body = encode_transfer(self._origin, messages)
         if len(body) > CONTENT_BYTES_MAX - AROUND_BYTES:
             largest = max(messages, key=_bytes)
