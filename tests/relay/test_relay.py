@@ -150,6 +150,21 @@ def test_of_two_relays_one_works_and_all_comes_once(ways):
     assert bodies == list(range(1200))
 
 
+def test_a_relay_that_stands_by_goes_on_when_the_other_is_seen_to_have_ended(ways):
+    """And not only when its pause is over, which an Open on the log for each try makes long."""
+    relay = relay_of(ways, ways.name("relay"))
+    waiting = threading.Thread(target=relay._stand_by, args=(3600.0,), daemon=True)
+    with ways.connect(client_id=relay.transfers) as connection, connection.session() as session:
+        consumer = session.consumer(f"queue:{relay.transfers}")
+        waiting.start()
+        waiting.join(2.0)
+        assert waiting.is_alive()
+        consumer.close()
+    waiting.join(60.0)
+    assert not waiting.is_alive()
+
+
+@pytest.mark.slow
 def test_a_transfer_that_was_taken_and_not_acknowledged_is_not_put_again(ways):
     """A relay that ends between the two leaves it to the next one."""
     queue = ways.name("relay")

@@ -83,6 +83,20 @@ def test_one_that_stands_by_asks_ever_less_often_and_soon_enough():
     assert pauses(*[(0, FULL)] * 6, (0, in_use))[-1] == 10
 
 
+def test_one_that_stands_by_may_be_told_that_its_turn_has_come():
+    """By whoever looks; only there, and with the pause that it may take at most."""
+    in_use, pauses = InvalidClientIDError("in use", position=7), []
+    errors = [in_use, in_use, FULL]
+
+    def run():
+        if errors:
+            raise errors.pop(0)
+
+    waiting = Pauses()
+    keep_going(run, lambda: 0, waiting, lambda _: None, pauses.append)
+    assert (pauses, waiting.seconds) == ([1, 2], [4])
+
+
 def test_whatever_else_passes_is_tried_each_second():
     """What was refused before and what is away now are two things."""
     moved = SourceMovedError("moved")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from ledgermq.errors import LedgerMQError
 from ledgermq.relay.forwarding import Forwarder, Goal
 from ledgermq.relay.running import Tell, keep_going
 from ledgermq.relay.transfers import Gatherer
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 IDLE_SECONDS: Final = 0.5
 # Of one that was killed, the session ends after twice that; then another one goes on.
 SUSPECT_SECONDS: Final = 5.0
+# How often it is asked whether that one is gone.
+STANDBY_SECONDS: Final = 0.5
 # For what was moved a moment ago.
 COMING_SECONDS: Final = 5.0
 # While nothing comes; each time is a question to the worker.
@@ -57,7 +61,21 @@ class Relaying:
             MessageNotRelayedError: A message is too large to be relayed.
             LedgerMQError: The goal refuses a message for good; its transfer stays where it is.
         """
-        keep_going(self._run, lambda: self.forwarded, self.stopping, self.tell)
+        keep_going(self._run, lambda: self.forwarded, self.stopping, self.tell, self._stand_by)
+
+    def _stand_by(self, seconds: float) -> None:
+        """Waits for so long, or until the one that works is seen to have ended.
+
+        A question stands on no log, so it may be asked more often than a session is opened.
+        """
+        limit = time.monotonic() + seconds
+        with contextlib.suppress(LedgerMQError), self.connect() as connection:
+            looked = connection.admin.queue_status(self.transfers).receivers
+            while looked and time.monotonic() < limit and not self.stopping.wait(STANDBY_SECONDS):
+                looked = connection.admin.queue_status(self.transfers).receivers
+                if not looked:
+                    return
+        self.stopping.wait(max(0.0, limit - time.monotonic()))
 
     def _run(self) -> None:
         opening = self.connect(client_id=self.transfers, suspect_timeout_seconds=SUSPECT_SECONDS)

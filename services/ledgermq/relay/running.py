@@ -23,7 +23,7 @@ PASSING: Final = (ConnectionClosedError, OutcomeUnknownError, *REFUSED)
 PAUSE_SECONDS: Final = 1.0
 # What is refused stands on the log each time.
 REFUSED_PAUSE_SECONDS_MAX: Final = 30.0
-# Less, as it is to take over within half a minute from one that was killed.
+# Less, for where its end is not seen before.
 STANDBY_PAUSE_SECONDS_MAX: Final = 10.0
 # What ran for longer was well: why it waits now is told, though it waited for the same before.
 WELL_SECONDS: Final = 60.0
@@ -39,12 +39,17 @@ class SourceMovedError(LedgerMQError):
 
 
 def keep_going(
-    run: Callable[[], None], done: Callable[[], int], stopping: threading.Event, tell: Tell
+    run: Callable[[], None],
+    done: Callable[[], int],
+    stopping: threading.Event,
+    tell: Tell,
+    stand_by: Callable[[float], object] | None = None,
 ) -> None:
     """Runs until it ends by itself, or is to stop; what does not pass is raised.
 
     `done` says how many messages went on: while a target refuses and none does, pauses grow, and
-    so they do while another run has the client id.
+    so they do while another run has the client id. Those `stand_by` may end before so many seconds
+    are over.
     """
     told = ""
     pause_seconds = PAUSE_SECONDS
@@ -65,7 +70,8 @@ def keep_going(
             if stands_by or (isinstance(error, REFUSED) and done() == before):
                 most = STANDBY_PAUSE_SECONDS_MAX if stands_by else REFUSED_PAUSE_SECONDS_MAX
                 pause_seconds = min(pause_seconds, most)
-                stopping.wait(pause_seconds)
+                rest = stand_by if stands_by and stand_by is not None else stopping.wait
+                rest(pause_seconds)
                 pause_seconds = min(2 * pause_seconds, most)
             else:
                 pause_seconds = PAUSE_SECONDS
