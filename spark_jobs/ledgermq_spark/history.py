@@ -103,7 +103,7 @@ def read(
     at: int | str | datetime | None = None,
     *,
     topic_prefix: str = "ledgermq",
-    directory: Path | None = None,
+    directory: Path | str | None = None,
 ) -> History:
     """Read a queue manager's history from its log, on a Spark session whose settings stay.
 
@@ -119,7 +119,7 @@ def read(
 
     Raises:
         AddressError: `address` is not of that form.
-        PositionOutOfRangeError: `at` lies before the log's start or after its end.
+        PositionOutOfRangeError: `at` lies before the log's start or after its end, or is no moment.
         QueueManagerUnknownError: The installation has no queue manager of that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
         FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
@@ -134,7 +134,7 @@ def read(
             at,
             topic_prefix=topic_prefix,
             spark=spark,
-            directory=directory,
+            directory=_path_of(directory),
             tunes=False,
             choice=dataframe_engine,
         )
@@ -152,11 +152,11 @@ def read(
 
 def read_archive(
     spark: SparkSession,
-    path: Path,
+    path: Path | str,
     queue_manager: str,
     at: int | str | datetime | None = None,
     *,
-    directory: Path | None = None,
+    directory: Path | str | None = None,
 ) -> History:
     """Read a queue manager's history from an archive of its log, without a broker or a fold.
 
@@ -170,9 +170,19 @@ def read_archive(
     Raises:
         ArchiveMissingError: `path` holds no archive of this queue manager.
         ArchiveBrokenError: Files of the archive are missing or damaged.
-        PositionOutOfRangeError: `at` lies before the archive's start or after its end.
+        PositionOutOfRangeError: `at` lies before the archive's start or after its end, or is no
+            moment.
     """
     facts = archived_facts(
-        path, queue_manager, at, spark=spark, directory=directory, choice=dataframe_engine
+        Path(path),
+        queue_manager,
+        at,
+        spark=spark,
+        directory=_path_of(directory),
+        choice=dataframe_engine,
     )
     return History(facts, queue_manager)
+
+
+def _path_of(directory: Path | str | None) -> Path | None:
+    return None if directory is None else Path(directory)

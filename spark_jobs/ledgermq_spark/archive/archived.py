@@ -16,8 +16,9 @@ from ledgermq_spark.log.positions import (
     Position,
     PositionOutOfRangeError,
     before_first,
+    last_ms,
+    moment_of,
     other_log,
-    parse_moment,
 )
 from ledgermq_spark.log.rows import OPERATION_COLUMNS, TEXT, spark_schema
 from ledgermq_spark.log.scratch import directory_until_exit
@@ -130,7 +131,7 @@ def archived_position(
         PositionOutOfRangeError: It lies before the archive's start or after its end, or is on the
             log of another queue manager.
     """
-    moment = parse_moment(at) if isinstance(at, str) else at
+    moment = moment_of(at)
     last, queue_manager = stretches[-1].last, stretches[-1].queue_manager
     if isinstance(moment, Position) and not moment.is_of(queue_manager):
         raise PositionOutOfRangeError(other_log(moment, queue_manager))
@@ -148,7 +149,7 @@ def archived_position(
 
 def _position_by(stretches: Sequence[Stretch], moment: datetime, *, before: bool) -> int:
     text = moment.astimezone(UTC).isoformat()
-    time_ms = int(moment.timestamp() * 1000) - before
+    time_ms = last_ms(moment, before=before)
     later = (one for one in stretches if one.newest_ms > time_ms)
     stretch = next(later, None)
     if stretch is None:

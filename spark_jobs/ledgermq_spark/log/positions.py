@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from operator import index
 from typing import Any
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.protocol.instants import EPOCH
 from ledgermq.wire.kafka.access import missing_right, raise_if_denied
 from ledgermq.wire.kafka.settings import client_options, kafka_settings
 from ledgermq.wire.topics.log_topics import Topics
@@ -175,10 +177,46 @@ def instant_of(text: str) -> datetime:
     return moment
 
 
+def moment_of(at: Any) -> int | datetime | None:
+    """A moment as a program gives it: a position, an aware datetime, a text of either, or None.
+
+    Raises:
+        PositionOutOfRangeError: It is none of these. A datetime without a zone may be in that of
+            this machine, as Spark hands times over, or in UTC, and would mean another record.
+    """
+    if isinstance(at, str):
+        return parse_moment(at)
+    if at is None or isinstance(at, Position):
+        return at
+    if isinstance(at, datetime):
+        if at.tzinfo is None:
+            raise PositionOutOfRangeError(
+                f"{at.isoformat()} has no time zone: give an aware datetime, such as "
+                f"datetime.fromisoformat('{at.isoformat()}Z'), or this text for a time in UTC"
+            )
+        return at
+    try:
+        return index(at)
+    except TypeError:
+        raise PositionOutOfRangeError(
+            f"{at!r} is no moment of a log: give a position, an aware datetime, or a text such as "
+            "2026-11-20T10:00:00Z"
+        ) from None
+
+
+def last_ms(moment: datetime, *, before: bool) -> int:
+    """The last time in ms since 1970 that is not after a moment, or is `before` it.
+
+    Records have times in whole milliseconds.
+    """
+    since = moment - EPOCH
+    return (since - timedelta(microseconds=1) if before else since) // timedelta(milliseconds=1)
+
+
 def resolve_at(
     bootstrap: str,
     log: PartitionRange,
-    moment: int | datetime | str | None,
+    at: int | datetime | str | None,
     *,
     before: bool = False,
     queue_manager: str = "",
@@ -193,8 +231,7 @@ def resolve_at(
             another queue manager than the one that is given.
         LogUnreachableError: The cluster does not answer.
     """
-    if isinstance(moment, str):
-        moment = parse_moment(moment)
+    moment = moment_of(at)
     if queue_manager and isinstance(moment, Position) and not moment.is_of(queue_manager):
         raise PositionOutOfRangeError(other_log(moment, queue_manager))
     last = log.end - 1
@@ -245,7 +282,7 @@ def _last_position_by(
         )
     # Asks for the first record that was appended after the moment, or at it.
     # Kafka takes times before 1970 for the beginning or the end.
-    asked_ms = max(0, int(moment.timestamp() * 1000) + (0 if before else 1))
+    asked_ms = max(0, last_ms(moment, before=before) + 1)
     wanted = TopicPartition(log.topic, log.partition, asked_ms)
     with reading(bootstrap) as consumer:
         answer = consumer.offsets_for_times([wanted], timeout=REQUEST_TIMEOUT_SECONDS)[0]

@@ -71,6 +71,12 @@ def test_tables_of_an_archive_are_frames_of_ones_own_session(spark, path, tmp_pa
     assert life.queue_manager == "QM1"
 
 
+def test_directories_of_ones_own_session_may_be_texts(spark, log, path, tmp_path):
+    """As programs mostly have them."""
+    past = history.read_archive(spark, str(path), "QM1", directory=str(tmp_path))
+    assert past.operations().count() == len(log.entries)
+
+
 @pytest.mark.parametrize("name", ["kept?", "kept [1]", "kept{2,3}"])
 def test_an_archive_whose_name_is_a_pattern_is_not_mixed_with_those_that_fit_it(
     spark, log, path, tmp_path, name

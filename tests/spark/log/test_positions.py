@@ -2,8 +2,9 @@
 
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
+import numpy
 import pytest
 from confluent_kafka import TopicPartition
 
@@ -13,11 +14,13 @@ from ledgermq_spark.log import positions
 from ledgermq_spark.log.positions import (
     PartitionRange,
     PositionOutOfRangeError,
+    last_ms,
     parse_moment,
     resolve_at,
 )
 
 LOG = PartitionRange(topic="t.operations", partition=0, start=10, end=20)
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +93,33 @@ def test_a_time_before_the_log_is_answered_with_where_it_begins(monkeypatch, sta
     monkeypatch.setattr(positions, "reading", lambda _: nullcontext(Consumer()))
     with pytest.raises(PositionOutOfRangeError, match=told):
         resolve_at("nobody:1", replace(LOG, start=start), "1970-01-02")
+
+
+@pytest.mark.parametrize(
+    ("at", "told"),
+    [
+        (NOON.replace(tzinfo=None), r"2026-11-20T12:00:00 has no time zone: give an aware"),
+        (date(2026, 11, 20), r"datetime.date\(2026, 11, 20\) is no moment of a log"),
+        (1.5, "1.5 is no moment of a log: give a position, an aware datetime, or a text"),
+    ],
+)
+def test_a_program_is_told_what_is_no_moment(at, told):
+    """A time without a zone is that of this machine for Spark, and one in UTC as a text."""
+    with pytest.raises(PositionOutOfRangeError, match=told):
+        resolve_at("nobody:1", LOG, at)
+
+
+def test_a_position_may_be_a_number_of_numpy():
+    """As one has it out of a table."""
+    assert resolve_at("nobody:1", LOG, numpy.int64(12)) == 12
+
+
+def test_a_time_within_a_millisecond_has_the_records_of_it_before_itself():
+    """Records have times in whole ms; the first that was appended since then is in the next."""
+    within = datetime(1970, 1, 1, 0, 0, 1, 500, tzinfo=UTC)
+    whole = within.replace(microsecond=0)
+    assert [last_ms(one, before=False) for one in (whole, within)] == [1_000, 1_000]
+    assert [last_ms(one, before=True) for one in (whole, within)] == [999, 1_000]
 
 
 def test_a_position_on_another_log_is_refused():
