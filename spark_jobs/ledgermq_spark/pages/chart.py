@@ -20,6 +20,10 @@ TEXT_WIDTH = 68
 COLOURS: Final = 8
 # From how many seconds on an axis has which unit.
 UNITS: Final = ((172_800, 86_400, " d"), (7_200, 3_600, " h"), (120, 60, " min"), (0, 1, " s"))
+# The same of messages: millions, where the highest text would be wider than its place.
+COUNTS: Final = ((800_001, 1_000_000, " M"), (0, 1, ""))
+# Which units have parts of one.
+PARTED: Final = (" s", " M")
 
 Points = Sequence[tuple[int, float]]
 Marks = Sequence[tuple[int, str]]
@@ -85,10 +89,9 @@ def _plain(value: float) -> str:
 
 def _scale(highest: float, unit: str) -> tuple[float, list[str]]:
     """A round value that is high enough, and the texts from 0 up to it."""
-    size, name = 1, ""
-    if unit == "seconds":
-        _, size, name = next(one for one in UNITS if highest >= one[0])
-    step = 0.001 if name == " s" else 1.0
+    units = UNITS if unit == "seconds" else COUNTS
+    _, size, name = next(one for one in units if highest >= one[0])
+    step = 0.001 if name in PARTED else 1.0
     for factor in cycle((2, 2.5, 2)):
         if step * GRID_LINES * size >= highest:
             break

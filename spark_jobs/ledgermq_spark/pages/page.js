@@ -43,14 +43,16 @@ for (const place of document.querySelectorAll("[data-search]")) {
 
 // The same scale as pages/chart.py has.
 const UNITS = [[172800, 86400, " d"], [7200, 3600, " h"], [120, 60, " min"], [0, 1, " s"]];
+const COUNTS = [[800001, 1000000, " M"], [0, 1, ""]];
+const PARTED = [" s", " M"];
 
 function rescale(chart) {
   const lines = chart.querySelector(".lines");
   const shown = [...lines.querySelectorAll("path:not([hidden])")];
   const highest = Math.max(0, ...shown.map((path) => Number(path.dataset.high)));
-  const isTime = chart.dataset.unit === "seconds";
-  const [, unit, name] = isTime ? UNITS.find(([from]) => highest >= from) : [0, 1, ""];
-  let step = name === " s" ? 0.001 : 1;
+  const units = chart.dataset.unit === "seconds" ? UNITS : COUNTS;
+  const [, unit, name] = units.find(([from]) => highest >= from);
+  let step = PARTED.includes(name) ? 0.001 : 1;
   for (let turn = 0; step * 4 * unit < highest; turn++) step *= turn % 3 === 1 ? 2.5 : 2;
   const scale = lines.dataset.height / (step * 4 * unit);
   lines.setAttribute("transform", `translate(0 ${lines.dataset.base}) scale(1 ${-scale})`);

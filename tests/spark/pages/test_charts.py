@@ -48,6 +48,21 @@ def test_the_scale_reaches_as_high_as_what_is_shown(unit, highest):
     assert part >= 0.2 or highest < 1
 
 
+@pytest.mark.parametrize(
+    ("highest", "told"),
+    [
+        (800_000, ["800,000", "600,000", "400,000", "200,000"]),
+        (800_001, ["2 M", "1.5 M", "1 M", "0.5 M"]),
+        (12_345_678, ["20 M", "15 M", "10 M", "5 M"]),
+    ],
+)
+def test_a_number_of_messages_is_not_cut_at_the_edge(highest, told):
+    """Of 10,000,000 messages the page showed ",000,000": millions are told as such."""
+    lines = {"a": [(0, 0), (5, highest)]}
+    texts = Page(chart("t", "", lines, 1, unit="messages", steps=True)).texts
+    assert [one for one in reversed(texts) if one in told] == told
+
+
 def test_what_is_not_shown_does_not_stretch_the_scale():
     """A quiet queue is drawn beside others as quiet as itself."""
     lines = {"a": [(0, 0), (5, 4)], "b": [(0, 0), (5, 4_000)]}

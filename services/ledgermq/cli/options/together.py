@@ -57,7 +57,7 @@ class Directory(click.Path):
         super().__init__(file_okay=False, path_type=Path)
 
     def convert(self, value: Any, *context: Any) -> Any:
-        found: Path = super().convert(value, *context)
+        found = Path(str(super().convert(value, *context)))
         # Spark and PyArrow take `backup:1` for an address, and `/backup:1` for a path.
         return found.absolute() if ":" in str(found) else found
 
