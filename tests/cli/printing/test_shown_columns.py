@@ -75,6 +75,19 @@ def test_rows_stand_in_blocks_where_a_table_has_no_room(monkeypatch):
     assert drawn(monkeypatch, 80)[0].split() == ["POSITION", "MESSAGE", "ID", "WHY", "BODY"]
 
 
+def test_details_are_left_out_and_named_where_the_others_have_room(monkeypatch):
+    """A list stays one that can be looked over."""
+    details = (("who", "WHO"), ("client_id", "CLIENT ID"))
+    columns = [*WIDE, *(Column(key=key, heading=name, detail=True) for key, name in details)]
+    rows = [{**one, "client_id": "billing", "who": "me"} for one in ROWS]
+    lines = drawn(monkeypatch, 75, columns, rows)
+    assert [line.split()[-1] for line in lines] == ["WHO", "me", "me", "all"]
+    assert lines[-1] == "no room for CLIENT ID: --json has all"
+    assert drawn(monkeypatch, 67, columns, rows)[-1] == "no room for WHO, CLIENT ID: --json has all"
+    assert drawn(monkeypatch, 90, columns, rows)[-1].endswith("me   billing")
+    assert "CLIENT ID   billing" in drawn(monkeypatch, 60, columns, rows)
+
+
 def test_nothing_is_drawn_of_no_rows_where_their_headings_have_no_room(monkeypatch):
     """What is said below the table says it."""
     assert drawn(monkeypatch, 20, rows=[]) == []

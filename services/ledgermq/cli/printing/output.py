@@ -168,18 +168,20 @@ def drawn_table(
 ) -> Table:
     """A table for a terminal, of which `indent` characters are taken.
 
-    Where the terminal has no room for it, each row is shown as lines of heading and value: of a
-    number or an id that is cut nobody would see that it is another one.
+    Where the terminal has no room for it, details are left out, and named. If that is not enough,
+    each row is shown as lines of heading and value: of a number or an id that is cut nobody would
+    see that it is another one.
     """
     from rich.table import Table
     from rich.text import Text
 
     rows = list(rows)
-    columns = shown_columns(columns, rows)
-    cells = [[cell_text(row.get(column.key)) for column in columns] for row in rows]
     width = shutil.get_terminal_size().columns - indent
-    if sum(_least(columns, cells)) + GAP * (len(columns) - 1) > width:
-        return _drawn_apart(columns, cells)
+    told = shown_columns(columns, rows)
+    columns = _fitting(told, _cells(told, rows), width)
+    if not columns:
+        return _drawn_apart(told, _cells(told, rows))
+    cells = _cells(columns, rows)
     cells = _cut(columns, cells, width)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
     for column in columns:
@@ -188,7 +190,25 @@ def drawn_table(
         table.add_column(column.heading, justify=justify, no_wrap=is_whole, overflow="fold")
     for row in cells:
         table.add_row(*(Text(text) for text in row))
+    if left_out := [one.heading for one in told if one not in columns]:
+        table.caption = Text(f"no room for {', '.join(left_out)}: --json has all", style="dim")
+        table.caption_justify = "left"
     return table
+
+
+def _cells(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    return [[cell_text(row.get(column.key)) for column in columns] for row in rows]
+
+
+def _fitting(columns: Sequence[Column], cells: list[list[str]], width: int) -> list[Column]:
+    """The columns for which there is room, with as many details as possible; none: too little."""
+    fitting = list(zip(columns, _least(columns, cells), strict=True))
+    while sum(least + GAP for _, least in fitting) - GAP > width:
+        details = [one for one in fitting if one[0].detail]
+        if not details:
+            return []
+        fitting.remove(details[-1])
+    return [column for column, _ in fitting]
 
 
 def _widths(columns: Sequence[Column], cells: list[list[str]]) -> list[int]:
