@@ -583,8 +583,10 @@ def test_an_operation_that_an_older_worker_does_not_read_floods_nothing(route, c
         session.producer(queue).send_async("x")
         with pytest.raises(ledgermq.OutcomeUnknownError):
             session.flush(timeout=0.1)
-    for position in range(100):
-        route.tell(refused(position, session.handle, 2, "session-sequence-gap", expected=1))
-    with pytest.raises(ledgermq.OutcomeUnknownError, match="older than this client"):
+    unread, behind = (one.session_sequence for one in route.written(Put))
+    for _ in range(100):
+        gap = refused(0, session.handle, behind, "session-sequence-gap", expected=unread)
+        route.tell(gap)
+    with pytest.raises(ledgermq.OutcomeUnknownError, match="older than the client"):
         session.flush(timeout=2)
     assert len(route.written(Put)) <= 12, "two puts, a few times each"
