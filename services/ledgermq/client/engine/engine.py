@@ -380,7 +380,7 @@ class Engine:
         kind = TransactionInDoubtError if pending.operation is Commit else OutcomeUnknownError
         hint = self.transport.away or f"is a worker running for {self.queue_manager}?"
         if (unread := self.protocol.unread) is not None and not unread.settled:
-            hint = f"the worker does not read operation {unread.number}: is it older than the client?"
+            hint = f"the worker does not read operation {unread.number}: is its version older?"
         error = kind(
             f"no outcome of {pending.operation.__name__} {pending.number} of session "
             f"{self.queue_manager}@{self.handle} within {waited:.3g} s: it may have been applied, "
