@@ -12,6 +12,7 @@ from ledgermq import aio
 from ledgermq.wire.kafka.rights import rights_of
 from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT
 from support.brokers.secured_broker import Authority
+from support.brokers.token_issuer import token_issuer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -122,21 +123,48 @@ def test_a_key_may_be_encrypted_for_clients_and_workers(secured):
     assert "Traceback" not in secured.log_of("unsealed")
 
 
-def test_tokens_are_refused_in_words_where_they_cannot_be_used(secured):
-    """OAUTHBEARER: clients take it; a worker says that it cannot, and what it can."""
-    options = {
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "OAUTHBEARER",
-        "ssl.ca.location": str(secured.broker.authority.certificate),
-        "sasl.oauthbearer.method": "oidc",
-        "sasl.oauthbearer.client.id": "till",
-        "sasl.oauthbearer.client.secret": "wrong-secret",
-        "sasl.oauthbearer.token.endpoint.url": "https://127.0.0.1:9/token",
-    }
-    process = secured.worker(secured.variables(options), "token")
-    assert process.wait(60) == 2, secured.log_of("token")
-    assert "OAUTHBEARER: a worker can use PLAIN, GSSAPI" in secured.log_of("token")
-    assert "Traceback" not in secured.log_of("token")
+def test_users_come_in_by_tokens(secured):
+    """Client and worker exchange id and secret for a token, which says who they are."""
+    with token_issuer() as issuer:
+        of_worker = secured.variables(secured.broker.by_token("worker", issuer))
+        process = secured.worker(of_worker, "token")
+        try:
+            limit = time.monotonic() + 60
+            while "stands by" not in secured.log_of("token") and process.poll() is None:
+                assert time.monotonic() < limit, secured.log_of("token")
+                time.sleep(0.1)
+        finally:
+            process.terminate()
+            assert process.wait(60) == 0, secured.log_of("token")
+        given = secured.variables(secured.broker.by_token("client", issuer))
+        put = secured.run(given, "put", "by-token", "tea")
+        assert put.code == 0, put.err
+        assert ("worker", "queues") in issuer.asked
+        assert ("client", "queues") in issuer.asked
+        assert issuer.secret_of("worker") not in secured.log_of("token")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"sasl.oauthbearer.client.secret": "wrong"}, "worker do not trust each other"),
+        ({"sasl.oauthbearer.method": "default"}, "method must be oidc"),
+    ],
+)
+def test_a_worker_says_why_it_has_no_token(secured, options, said):
+    """An issuer that does not know it; a way that it cannot go."""
+    with token_issuer() as issuer:
+        given = secured.broker.by_token("worker", issuer) | options
+        process = secured.worker(secured.variables(given), "no-token")
+        try:
+            limit = time.monotonic() + 60
+            while said not in secured.log_of("no-token"):
+                assert time.monotonic() < limit, secured.log_of("no-token")
+                time.sleep(0.1)
+        finally:
+            process.terminate()
+            process.wait(60)
+        assert "Traceback" not in secured.log_of("no-token")
 
 
 def test_commands_find_their_options_in_the_environment_and_in_files(secured, tmp_path):

@@ -30,6 +30,7 @@ from ledgermq.embedded import EmbeddedBroker
 from ledgermq.embedded.ports import choose_port
 from ledgermq.embedded.settings import HOST, server_properties
 from ledgermq.wire.kafka.rights import Right
+from support.brokers.token_issuer import Issuer
 
 MECHANISM = "SCRAM-SHA-512"
 # How keys are encrypted: by OpenSSL if nothing is said, and so that Java can read them.
@@ -101,7 +102,10 @@ class SecuredBroker(EmbeddedBroker):
             "advertised.listeners": ",".join(listeners),
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,SSL:SSL,"
             "CONTROLLER:PLAINTEXT",
-            "sasl.enabled.mechanisms": MECHANISM,
+            "sasl.enabled.mechanisms": f"{MECHANISM},OAUTHBEARER",
+            "listener.name.sasl_ssl.oauthbearer.sasl.jaas.config": "org.apache.kafka.common."
+            "security.oauthbearer.OAuthBearerLoginModule required "
+            'unsecuredLoginStringClaim_sub="broker";',
             "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": "org.apache.kafka.common."
             "security.scram.ScramLoginModule required;",
             "ssl.keystore.type": "PEM",
@@ -145,6 +149,19 @@ class SecuredBroker(EmbeddedBroker):
             "sasl.mechanism": MECHANISM,
             "sasl.username": name,
             "sasl.password": password,
+            "ssl.ca.location": str(self.authority.certificate),
+        }
+
+    def by_token(self, name: str, issuer: Issuer) -> dict[str, str]:
+        """Options of a user who gets tokens from an issuer."""
+        return {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.client.id": name,
+            "sasl.oauthbearer.client.secret": issuer.secret_of(name),
+            "sasl.oauthbearer.scope": "queues",
+            "sasl.oauthbearer.token.endpoint.url": issuer.endpoint,
             "ssl.ca.location": str(self.authority.certificate),
         }
 

@@ -117,15 +117,27 @@ class Client:
 
 
 class Auto(Client):
-    """Sends one message at a time and takes some, each acknowledged as it is handed over."""
+    """Sends one message at a time and takes some, each acknowledged as it is handed over.
+
+    Some it publishes to a topic that nobody subscribes to, which sends them to a queue.
+    """
 
     def work(self, connection: Any) -> None:
         """Sends, takes, and goes on."""
+        with suppress(ledgermq.DestinationExistsError):
+            connection.admin.create_queue("unrouted")
+        with suppress(ledgermq.DestinationExistsError):
+            told = {"error_destination": "queue:unrouted", "moves_unrouted": True}
+            connection.admin.create_topic("nobody", **told)
         with connection.session() as sending, connection.session() as taking:
             producer, consumer = sending.producer("queue:auto"), taking.consumer("queue:auto")
+            publisher = sending.producer("topic:nobody")
             while not self.stopping:
                 [body] = self.bodies(1)
-                self.call("send", [["auto", body]], [], producer.send, body=body)
+                if self.random.random() < 0.2:
+                    self.call("send", [["unrouted", body]], [], publisher.send, body=body)
+                else:
+                    self.call("send", [["auto", body]], [], producer.send, body=body)
                 gets = self.got("auto", consumer.receive_many(3, RECEIVE_SECONDS))
                 if gets:
                     # Their acknowledgements go out by themselves; nobody waits for them.
@@ -139,7 +151,10 @@ class Acknowledging(Client):
     def work(self, connection: Any) -> None:
         """Sends, takes, and acknowledges."""
         with connection.session() as sending, connection.session(ack="CLIENT") as taking:
-            producer, consumer = sending.producer("queue:client"), taking.consumer("queue:client")
+            producer = sending.producer("queue:client")
+            # Each of them comes before some others, until it has as much as it asked for.
+            priority = self.random.randint(-1, 1)
+            consumer = taking.consumer("queue:client", consumer_priority=priority)
             while not self.stopping:
                 bodies = self.bodies(self.random.randint(1, 4))
                 for body in bodies:
@@ -315,7 +330,19 @@ class Draining(Client):
 
 
 QUEUES = (
-    *("auto", "client", "individual", "dead", "single", "work", "left", "right", "groups", "aio"),
+    *(
+        "auto",
+        "unrouted",
+        "client",
+        "individual",
+        "dead",
+        "single",
+        "work",
+        "left",
+        "right",
+        "groups",
+        "aio",
+    ),
 )
 ROLES: dict[str, type[Client]] = {
     "auto": Auto,

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer
 
+from ledgermq.processor.log.tokens import OidcTokens
 from ledgermq.wire.kafka.certificates import trusting_context
 from ledgermq.wire.kafka.settings import KafkaSettings, kafka_settings
 from ledgermq.wire.topics.address import AddressError
@@ -33,6 +34,7 @@ OWN: Final = frozenset(
         "loop",
         "max_poll_records",
         "partition_assignment_strategy",
+        "sasl_oauth_token_provider",
         "session_timeout_ms",
         "ssl_context",
         "topics",
@@ -47,7 +49,7 @@ SAME: Final = {
     "sasl.password": "sasl_plain_password",
     "sasl.kerberos.service.name": "sasl_kerberos_service_name",
 }
-MECHANISMS: Final = ("PLAIN", "GSSAPI", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS: Final = ("PLAIN", "GSSAPI", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 # By these librdkafka proves who we are, and aiokafka cannot.
 UNKNOWN: Final = ("ssl.keystore.", "ssl.certificate.pem", "ssl.key.pem", "ssl.engine.", "ssl.provi")
 
@@ -69,6 +71,8 @@ def aiokafka_options(
             f"sasl.mechanism is {given.get('sasl.mechanism')}: a worker can use "
             f"{', '.join(MECHANISMS)}"
         )
+    if found.get("sasl_mechanism") == "OAUTHBEARER":
+        found["sasl_oauth_token_provider"] = OidcTokens(given)
     if settings.protocol.endswith("SSL"):
         found["ssl_context"] = _context(given)
     known = inspect.signature(AIOKafkaConsumer).parameters

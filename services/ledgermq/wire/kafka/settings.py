@@ -112,6 +112,7 @@ class KafkaSettings:
     def user(self) -> str:
         """Who Kafka takes us for, as far as it is known here; for texts."""
         name = self.librdkafka.get("sasl.username")
+        name = name or self.librdkafka.get("sasl.oauthbearer.client.id")
         if self.protocol.startswith("SASL") and name:
             return f"user {name}"
         certificate = self.librdkafka.get("ssl.certificate.location")
