@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ledgermq.cli.commands.doctor import checkpoints
@@ -101,3 +103,14 @@ def test_what_checkpoints_are_worth_is_told_with_what_follows(found, begins, ver
     got, text = checkpoints(found, begins, lambda position: f"QM1@{position}")
     assert got == verdict
     assert [word for word in words if word not in text] == []
+
+
+def test_checkpoints_whose_outcomes_alone_are_gone_stop_no_worker_of_a_trimmed_log():
+    """It starts without them; nothing else has the state."""
+    lost = "lane 0 ends at 2, it ended at 15: outcomes were lost"
+    found = FoundCheckpoint(position=9, digest="", chain=b"", problem=lost, lacks_outcomes=True)
+    verdict, text = checkpoints([found], 5, "QM1@{}".format)
+    assert verdict == "warning"
+    assert "the next worker starts without these outcomes" in text
+    verdict, text = checkpoints([replace(found, lacks_outcomes=False)], 5, "QM1@{}".format)
+    assert verdict == "failed"

@@ -148,6 +148,42 @@ def test_a_trimmed_ledger_that_lost_its_end_goes_on_from_the_checkpoint_that_bel
     place.close()
 
 
+@pytest.mark.slow
+def test_a_trimmed_ledger_whose_lanes_lost_their_end_goes_on_from_its_newest_checkpoint(
+    own_broker, tmp_path
+):
+    """As after a loss of power: operations are flushed, and outcomes are not.
+
+    Whoever waited for an outcome asks for it, and the state has it.
+    """
+    place = new_place(own_broker.bootstrap, tmp_path, lanes=1)
+    place.worker("first", CHECKPOINT_SECONDS=3600).stop()
+    files = own_broker.directory / "data" / f"{place.topics.outcomes}-0"
+    own_broker.stop()
+    shutil.copytree(files, tmp_path / "older")
+    own_broker.start()
+    worker = place.worker("second", CHECKPOINT_SECONDS=3600)
+    with place.connect() as connection, connection.session(transacted=True) as session:
+        for _ in range(3):
+            session.producer("queue:a").send("kept")
+            session.commit()
+            newest = connection.admin.checkpoint().position
+        needed = connection.admin.log_pins().needed_position
+        surgery.delete_records(place, place.topics.operations, 0, needed)
+        worker.kill()
+        own_broker.stop()
+        shutil.rmtree(files)
+        shutil.copytree(tmp_path / "older", files)
+        own_broker.start()
+        worker = place.worker("third")
+        assert f"state loaded at position {newest} (from a checkpoint)" in worker.log
+        assert "outcomes were lost" in worker.log
+        assert session.consumer("queue:a").receive(20).body == "kept"
+        session.commit()
+        assert connection.admin.queue_status("a").message_count == 2
+    place.close()
+
+
 def test_a_trimmed_ledger_to_which_no_checkpoint_belongs_is_said_to_need_a_backup(place, capsys):
     """Nothing is taken away then, and nothing is advised that would not help."""
     worker = place.worker("first", CHECKPOINT_SECONDS=3600)

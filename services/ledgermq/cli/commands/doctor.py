@@ -303,6 +303,8 @@ def checkpoints(
     shown = broken[:BROKEN_SHOWN_MAX]
     told = "; ".join(f"that at {named(one.position)} is unusable: {one.problem}" for one in shown)
     told += f"; {len(broken) - len(shown)} more as well" if len(broken) > len(shown) else ""
+    if usable < 0 and begins > 0 and any(one.lacks_outcomes for one in broken):
+        return WARNING, f"{told}. The log is trimmed: the next worker starts without these outcomes"
     if usable < 0 and begins > 0:
         return BAD, (
             f"{told or 'there is none'}; and the log begins at {named(begins)}, so no worker can "

@@ -74,7 +74,7 @@ def _foreign(where: tuple[str, Topics, Claim], begins: int, timeout_seconds: flo
     _, topics, claim = where
     found = find_checkpoints(*where, timeout_seconds=timeout_seconds)
     foreign = [one.position for one in found if one.foreign]
-    if foreign and any(not one.problem for one in found):
+    if foreign and any(not one.problem or one.lacks_outcomes for one in found):
         return foreign
     told = (
         f"{claim.queue_manager}: {topics.operations}-{claim.partition} begins at {begins}, not at "

@@ -2,9 +2,10 @@
 (H1, H13, H14).
 
 A checkpoint that is incomplete or damaged, or whose lanes are shorter than they were, is passed
-over with a word in the log: an older one or the whole log does as well. One that tells of another
-log stops the start: then the log or the checkpoints are not what they are taken for, and only a
-person can say which.
+over with a word in the log: an older one or the whole log does as well. Where the log is trimmed
+and lanes are shorter than at every one, the newest is taken without its outcomes. One that tells
+of another log stops the start: then the log or the checkpoints are not what they are taken for, and
+only a person can say which.
 """
 
 from __future__ import annotations
@@ -103,30 +104,59 @@ def load(
     here = log_of(reader, bootstrap, topics, claim, timeout_seconds)
     records = read_stored_records(reader, topics, claim)
     manifests = readable_manifests(records, claim)
+    first, _ = reader.ends(topics.operations, claim.partition)
+    loaded = _newest_usable(here, manifests, records)
+    if loaded is None and first > 0:
+        # Nothing else has the state, and whoever misses an outcome asks for it.
+        loaded = _newest_usable(here, manifests, records, lacks_outcomes=True)
+    if loaded is None and first > 0:
+        raise LogIncompleteError(
+            f"{claim.queue_manager}: no checkpoint can be used and {here.name} "
+            f"begins at {first}, not at 0; restore the log or the checkpoints"
+        )
+    return _with_stored(loaded or Loaded(state=new_state(), identity=here.identity), records, claim)
+
+
+def _newest_usable(
+    here: LogHere,
+    manifests: list[dict[str, Any]],
+    records: StoredRecords,
+    *,
+    lacks_outcomes: bool = False,
+) -> Loaded | None:
+    """The state of the newest checkpoint that can be used, if need be without its outcomes.
+
+    Raises:
+        CheckpointMismatchError, LogUnreadableError: As `load` does.
+    """
+    claim = here.claim
     for at, manifest in enumerate(manifests):
-        problem = damage(manifest, records) or here.problem(manifest)
+        problem = damage(manifest, records) or here.problem(manifest, lacks_outcomes)
         loaded = None if problem else restored(manifest, records, here.identity)
         if loaded is not None and here.has_skipped_since(loaded.state):
             loaded, problem = None, "an entry at or below it was declared skipped since"
+        named = {"queue_manager": claim.queue_manager, "position": manifest["position"]}
         if loaded is not None:
             # What is passed over counts for nothing: it would keep real checkpoints from staying.
             loaded.manifests = [_stored(one, records) for one in manifests[at : at + 3]]
-            return _with_stored(loaded, records, claim)
+            if lacks_outcomes:
+                log.warning(
+                    "%s: the worker starts from the checkpoint at position %d all the same, as the "
+                    "log is trimmed; clients ask for the outcomes that were lost",
+                    claim.queue_manager,
+                    manifest["position"],
+                    extra=named,
+                )
+            return loaded
         log.warning(
             "%s: the checkpoint at position %d cannot be used: %s; trying an older one, or all "
             "of the log",
             claim.queue_manager,
             manifest["position"],
             problem or "its chunks do not make a state",
-            extra={"queue_manager": claim.queue_manager, "position": manifest["position"]},
+            extra=named,
         )
-    first, _ = reader.ends(topics.operations, claim.partition)
-    if first > 0:
-        raise LogIncompleteError(
-            f"{claim.queue_manager}: no checkpoint can be used and {here.name} "
-            f"begins at {first}, not at 0; restore the log or the checkpoints"
-        )
-    return _with_stored(Loaded(state=new_state(), identity=here.identity), records, claim)
+    return None
 
 
 def _with_stored(loaded: Loaded, records: StoredRecords, claim: Claim) -> Loaded:
@@ -201,8 +231,11 @@ class LogHere:
     def name(self) -> str:
         return f"{self.topics.operations}-{self.claim.partition}"
 
-    def problem(self, manifest: dict[str, Any]) -> str | None:
-        """Why a whole checkpoint cannot be used; CheckpointMismatchError for one of another log."""
+    def problem(self, manifest: dict[str, Any], lacks_outcomes: bool) -> str | None:
+        """Why a whole checkpoint cannot be used; CheckpointMismatchError for one of another log.
+
+        `lacks_outcomes`: It can be used without them.
+        """
         difference = self.difference(manifest)
         if difference:
             name = self.claim.queue_manager
@@ -214,7 +247,7 @@ class LogHere:
                 "discard-checkpoints`), and the state is folded anew from the log; where that is "
                 "trimmed, from a checkpoint that belongs to it, if there is one."
             )
-        return self.lost_outcomes(manifest)
+        return None if lacks_outcomes else self.lost_outcomes(manifest)
 
     def lost_outcomes(self, manifest: dict[str, Any]) -> str | None:
         """Which lane is shorter than it was at a checkpoint, in words; None: none is (H1)."""

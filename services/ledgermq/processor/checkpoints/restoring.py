@@ -62,6 +62,8 @@ class FoundCheckpoint:
     """A checkpoint on the topic; `problem` is why no worker can start from it, or empty.
 
     `foreign`: It is whole and of another log: workers refuse to start on it (H14).
+    `lacks_outcomes`: Nothing else is wrong with it: where the log is trimmed and no other can be
+    used, workers start from it.
     """
 
     position: int
@@ -69,6 +71,7 @@ class FoundCheckpoint:
     chain: bytes
     problem: str
     foreign: bool = False
+    lacks_outcomes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,15 +129,16 @@ def find_checkpoints(
         found = []
         for position in sorted(records.manifests):
             manifest = known.get(position)
-            difference = ""
+            difference = lost = ""
             problem = "its manifest cannot be read"
             if manifest is not None:
                 problem = damage(manifest, records) or ""
                 if not problem:
                     difference = problem = _difference(here, manifest, end)
-                problem = problem or here.lost_outcomes(manifest) or ""
                 if loads and not problem and not restored(manifest, records, here.identity):
                     problem = NO_STATE
+                if not problem:
+                    lost = problem = here.lost_outcomes(manifest) or ""
             found.append(
                 FoundCheckpoint(
                     position=position,
@@ -142,6 +146,7 @@ def find_checkpoints(
                     chain=manifest["chain"] if manifest else b"",
                     problem=problem,
                     foreign=bool(difference),
+                    lacks_outcomes=bool(lost),
                 )
             )
         return found
