@@ -50,6 +50,7 @@ from ledgermq.processor.worker.membership import (
     session_timeout_seconds,
     workers_group,
 )
+from ledgermq.processor.worker.open_files import allow_many_files
 from ledgermq.processor.worker.readiness import wait_for_another_worker
 from ledgermq.processor.worker.schema_ids import wait_for_framing
 from ledgermq.processor.worker.settings import SettingsError, WorkerSettings
@@ -130,6 +131,7 @@ def run_worker(settings: WorkerSettings) -> int:
         log.critical("%s", error)
         return EXIT_UNREACHABLE
     gc.set_threshold(*SELDOM)
+    allow_many_files()
     try:
         settings.data_directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:

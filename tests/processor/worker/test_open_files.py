@@ -1,0 +1,45 @@
+"""How many files a worker may have open."""
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from ledgermq.processor.worker import open_files
+from ledgermq.processor.worker.open_files import allow_many_files
+
+
+@pytest.fixture
+def few_files():
+    """What this process may have open is few until the test ends; the most it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1_000), hard))
+    yield hard
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_worker_may_open_as_many_files_as_the_system_lets_it(few_files):
+    """With a dozen for each queue manager, the usual 1,024 were used up by a hundred of them."""
+    allow_many_files()
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (few_files, few_files)
+
+
+def test_a_system_that_lets_nobody_have_its_limit_stops_no_worker(few_files, monkeypatch):
+    """It goes on with what it has."""
+
+    def refuse(*_):
+        raise ValueError("not allowed to raise maximum limit")
+
+    monkeypatch.setattr(open_files.resource, "setrlimit", refuse)
+    allow_many_files()
+    monkeypatch.undo()
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] <= 1_000
+
+
+@pytest.mark.kafka
+def test_a_worker_that_is_started_with_few_files_gets_more(place, few_files):
+    """As from a shell, whose limit it inherits."""
+    worker = place.worker(clock_seconds=1)
+    limits = Path(f"/proc/{worker.pid}/limits").read_text().splitlines()
+    (line,) = [one for one in limits if one.startswith("Max open files")]
+    assert line.split()[3:5] == [str(few_files)] * 2
