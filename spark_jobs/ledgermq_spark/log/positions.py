@@ -15,7 +15,12 @@ from ledgermq.wire.kafka.access import missing_right, raise_if_denied
 from ledgermq.wire.kafka.settings import client_options, kafka_settings
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import reader_settings
-from ledgermq.wire.topics.registry import Claim, RegistryError, find_queue_manager
+from ledgermq.wire.topics.registry import (
+    Claim,
+    RegistryError,
+    find_queue_manager,
+    list_queue_managers,
+)
 
 REQUEST_TIMEOUT_SECONDS = 20.0
 TRIMMED = "what stood before it was trimmed, an archive of it may have that"
@@ -88,12 +93,15 @@ def locate(bootstrap: str, topics: Topics, queue_manager: str) -> tuple[Claim, P
     """
     try:
         claim = find_queue_manager(bootstrap, topics, queue_manager)
+        known = [] if claim is not None else list_queue_managers(bootstrap, topics)
     except RegistryError as error:
         raise LogUnreachableError(str(error)) from error
     if claim is None:
+        names = ", ".join(one.queue_manager for one in known) or "none"
         raise QueueManagerUnknownError(
             f"there is no queue manager {queue_manager} at {bootstrap} under topic prefix "
-            f"{topics.prefix}; `ledgermq up` or a first connection creates it"
+            f"{topics.prefix} (known: {names}): check the name; a log has those that its first "
+            "worker was started with"
         )
     (log,) = partition_ranges(bootstrap, topics.operations, [claim.partition])
     return claim, log

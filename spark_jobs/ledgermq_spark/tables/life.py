@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
     from ledgermq_spark.laws.facts import Facts
 
 Row = Mapping[str, Any]
+# A number as people write it; and as JSON writes one that is no whole number.
+NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+FLOAT: Final = "^-?[0-9]+([.][0-9]+([eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+)$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +101,8 @@ def meant(
 ) -> str:
     """Which messages are meant, a condition over `puts`: all that is given must be true of one.
 
-    The values of properties are told as JSON tells them: `5`, `true`, the text of a string.
+    The values of properties are told as JSON tells them: `5`, `true`, the text of a string. A
+    number with a fraction or an exponent may be told otherwise: `250` for `250.0`, `1e16`.
     """
     conditions = ["TRUE"]
     if message_id is not None:
@@ -107,7 +113,7 @@ def meant(
         conditions.append(_is("group_id", group_id.hex()))
     told = "map_entries(from_json(get_json_object(header, '$.p'), 'MAP<STRING, STRING>'))"
     conditions += [
-        f"exists({told}, one -> {_is('one.key', name)} AND {_is('one.value', value)})"
+        f"exists({told}, one -> {_is('one.key', name)} AND ({_has('one.value', value)}))"
         for name, value in (properties or {}).items()
     ]
     return " AND ".join(conditions)
@@ -117,6 +123,16 @@ def _is(column: str, value: str | bytes) -> str:
     """A condition for any value, whatever characters are in it."""
     encoded = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
     return f"hex({column}) = '{encoded.hex().upper()}'"
+
+
+def _has(column: str, value: str) -> str:
+    """A condition for a value of a property."""
+    number = float(value) if NUMBER.fullmatch(value) else math.inf
+    if not math.isfinite(number):
+        return _is(column, value)
+    # How a number with a point or an exponent is written is JSON's own affair.
+    equal = f"try_cast({column} AS DOUBLE) = CAST('{number!r}' AS DOUBLE)"
+    return f"{_is(column, value)} OR {column} RLIKE '{FLOAT}' AND {equal}"
 
 
 def lives_meant(facts: Facts, queue_manager: str, condition: str, most: int) -> list[Life]:

@@ -75,7 +75,8 @@ def test_a_time_means_the_last_entry_at_or_before_it(spark, log):
 
 def test_an_unknown_queue_manager_is_told(spark, log):
     """The error names it and where it was looked for."""
-    with pytest.raises(QueueManagerUnknownError, match="no queue manager QM9"):
+    told = r"no queue manager QM9 .*known: QM1\): check the name"
+    with pytest.raises(QueueManagerUnknownError, match=told):
         rebuild_at(log.bootstrap, "QM9", spark=spark, **log.where)
 
 

@@ -1,12 +1,16 @@
 """Tests of what the life of a message tells: each step, where, through whom and why."""
 
+import math
+
+import pyarrow as pa
 import pytest
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
 from ledgermq.wire.framing.codec import decode_operation
-from ledgermq_spark.tables.life import life_of
-from support.audits.engines import duck_engine
+from ledgermq_spark.log.headers import header_text
+from ledgermq_spark.tables.life import life_of, meant
+from support.audits.engines import duck_engine, spark_engine
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script
 from support.random_logs.random_ends import timed_message
@@ -369,3 +373,33 @@ def test_the_life_of_a_message_tells_where_it_was_written_again(lives):
     assert [one.position for one in steps] == [again.first, again.second, again.late]
     assert steps[0].reason == "operator: disk; the message is what and where it was"
     assert whats(life)[-2:] == ["consumed", "written again"]
+
+
+GIVEN = {"price": 250.0, "rate": 1e16, "size": 7, "text": "007", "name": "it's", "inf": math.inf}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("make_engine", [duck_engine, spark_engine])
+@pytest.mark.parametrize(
+    ("name", "value", "is_meant"),
+    [
+        *(("price", one, True) for one in ("250.0", "250", "250.00", "2.5e2")),
+        *(("rate", one, True) for one in ("1e+16", "1e16", "1.0E16", "10000000000000000")),
+        ("size", "7", True),
+        *(("size", one, False) for one in ("7.5", "07", "")),
+        ("text", "007", True),
+        *(("text", one, False) for one in ("7", "7.0")),
+        ("name", "it's", True),
+        ("inf", "Infinity", True),
+        *(("inf", one, False) for one in ("1e999", "nan")),
+        ("nothing", "250", False),
+    ],
+)
+def test_a_number_is_meant_however_it_is_written(spark, make_engine, name, value, is_meant):
+    """JSON writes 250.0 for what an application calls 250; a text is what it is."""
+    header = {"correlation_id": None, "type": None, "properties": GIVEN}
+    told = header_text(header | {"time_to_live_ms": 0, "delivery_delay_ms": 0, "age_ms": 0})
+    engine = make_engine(spark)
+    given = engine.taken({"puts": pa.table({"header": [told]})})
+    asked = f"SELECT * FROM {{puts}} WHERE {meant(properties={name: value})}"
+    assert len(engine.rows(engine.ask(asked, given))) == is_meant
