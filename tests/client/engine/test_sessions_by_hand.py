@@ -589,4 +589,4 @@ def test_an_operation_that_an_older_worker_does_not_read_floods_nothing(route, c
         route.tell(gap)
     with pytest.raises(ledgermq.OutcomeUnknownError, match="does not read operation"):
         session.flush(timeout=2)
-    assert len(route.written(Put)) <= 12, "two puts, a few times each"
+    assert len(route.written(Put)) <= 30, "two puts, ten times each and a few by heartbeats"

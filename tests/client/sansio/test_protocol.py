@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ledgermq.client.reasons import REASON_ERRORS, error_of_reason
 from ledgermq.client.sansio.buffer import ConsumerBuffer
 from ledgermq.client.sansio.chain import Chain
-from ledgermq.client.sansio.protocol import OUTSTANDING_MAX, REPEATS_AT_ONCE_MAX, SessionProtocol
+from ledgermq.client.sansio.protocol import OUTSTANDING_MAX, SessionProtocol
 from ledgermq.client.sansio.ranges import DeliveryRanges
 from ledgermq.errors import LedgerMQError, RefusedError
 from ledgermq.protocol.operations import Alive, Rollback
@@ -112,19 +112,20 @@ def test_one_gap_is_closed_by_one_repeat():
     assert [pending.number for pending in again] == [3, 4, 5], "the repeat of 3 was lost as well"
 
 
-def test_what_the_worker_does_not_read_is_not_written_again_for_ever():
-    """An older worker passes an operation over that it does not know; a flood would not help."""
+def test_what_nobody_can_read_is_not_written_again_without_a_pause():
+    """Each repeat stands on the log for ever; the heartbeats' come after pauses that grow."""
     protocol = SessionProtocol(5)
-    unread, behind = (write(protocol, Alive) for _ in range(2))
-    rounds = 0
-    again = [unread, behind]
+    again, repeats = [write(protocol, Alive) for _ in range(2)], -1
     while again:
-        rounds += 1
+        repeats += 1
+        assert repeats < 100
         for pending in again:
             pending.sends += 1
         again = protocol.take_gap(gap(2, expected=1))
-    assert rounds == REPEATS_AT_ONCE_MAX + 1
-    assert protocol.unread is unread
+    assert repeats == 10
+    assert protocol.unread is protocol.pending[1]
+    protocol.take_reply(accepted(1))
+    assert [one.number for one in protocol.take_gap(gap(2, expected=2))] == [2]
 
 
 def test_deliveries_are_dropped_while_a_rollback_is_under_way():

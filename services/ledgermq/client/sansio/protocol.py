@@ -23,10 +23,9 @@ from ledgermq.wire.framing.codec import encode_operation
 # The queue manager keeps 256 replies; Alive and Close must always find room.
 OUTSTANDING_MAX: Final = 200
 CROWDED: Final = 240
+# That so many repeats of one operation are lost one after the other does not happen.
+MISSED_TIMES_MAX: Final = 10
 OUTSTANDING_BYTES_MAX: Final = 32 * 1024 * 1024
-# An operation that was written so often, and is missing yet, is not read by the worker, which may
-# be older than this client: to write it again at once would fill the log.
-REPEATS_AT_ONCE_MAX: Final = 3
 WITHDRAWING: Final = (Rollback, Recover)
 
 
@@ -110,9 +109,12 @@ class SessionProtocol:
         self.withdrawals = 0
         self.late: dict[int, DeliveryRanges] = {}
         self.handed_over = HandedOver()
-        # The operation that the worker does not read; None: it reads all of them.
+        # The operation that the worker cannot read; None: it reads all of them.
         self.unread: Pending | None = None
         self._through_prepared = 0
+        # The operation that the queue manager missed last, and how often it was repeated for that.
+        self._missed = 0
+        self._missed_times = 0
 
     @property
     def full(self) -> bool:
@@ -232,16 +234,22 @@ class SessionProtocol:
             self.answered_through = self.next_number - 1
 
     def take_gap(self, refused: Refused) -> list[Pending]:
-        """What to write again at once after a gap refusal; nothing while a repeat is on its way."""
+        """What to write again at once after a gap refusal; nothing while a repeat is on its way.
+
+        What was written again and again and is missed still was not lost: nobody can read it, as
+        where the worker is older. Heartbeats repeat it, after pauses that grow.
+        """
         pending = self.pending.get(refused.session_sequence)
         if pending is None:
             return []
         pending.gap_refusals += 1
         if pending.gap_refusals < pending.sends:
             return []
-        missing = self.pending.get(refused.expected_sequence)
-        if missing is not None and missing.sends > REPEATS_AT_ONCE_MAX:
-            self.unread = missing
+        if refused.expected_sequence != self._missed:
+            self._missed, self._missed_times = refused.expected_sequence, 0
+        self._missed_times += 1
+        if self._missed_times > MISSED_TIMES_MAX:
+            self.unread = self.pending.get(refused.expected_sequence)
             return []
         return [one for one in self.pending.values() if one.number >= refused.expected_sequence]
 
