@@ -10,7 +10,13 @@ import click
 import pytest
 
 from ledgermq.cli.commands import doctor as doctor_module
-from ledgermq.cli.commands.doctor import durability, expiry_circle, log_time, waiting_queues
+from ledgermq.cli.commands.doctor import (
+    durability,
+    expiry_circle,
+    log_time,
+    unrouted_messages,
+    waiting_queues,
+)
 from ledgermq.cli.main import cli as cli_group
 from ledgermq.cli.options.bodies import properties_from
 from ledgermq.cli.options.once import OnceCommand, OnceGroup
@@ -296,7 +302,7 @@ def test_doctor_finds_a_running_installation_healthy(cli, broker):
     assert answer.code == exits.OK, checks
     assert list(checks) == [
         *("Java", "broker", "topics", "durability", "clock", "queue manager"),
-        *("checkpoints", "worker", "log time", "queues", "expiry"),
+        *("checkpoints", "worker", "log time", "queues", "expiry", "unrouted"),
     ]
     assert "flushed" in checks["durability"]["found"]
     assert "QM1@" in checks["worker"]["found"]
@@ -371,6 +377,15 @@ def test_doctor_warns_of_messages_that_multiply_as_they_expire():
     assert verdict == "warning"
     assert "round in topic:t -> queue:b -> queue:a -> topic:t" in found
     assert expiry_circle({"topic:t": "topic:t"})[0] == "warning"
+
+
+def test_doctor_warns_of_a_topic_that_moves_what_nobody_wants_to_nowhere():
+    """Such messages are dropped all the same."""
+    assert unrouted_messages({})[0] == "ok"
+    assert unrouted_messages({"t": "queue:dead"})[0] == "ok"
+    verdict, found = unrouted_messages({"t": "queue:dead", "v": None, "u": ""})
+    assert verdict == "warning"
+    assert "ledgermq topic alter u --error-destination" in found
 
 
 def test_a_check_that_is_not_answered_in_time_fails_and_ends_no_other(monkeypatch, plain):

@@ -68,4 +68,4 @@ def test_what_rests_on_the_worker_is_not_asked_where_none_answers(plain, broker,
     assert answer.code == CHECK_FAILED
     lines = dict(line.split("\t")[1::-1] for line in answer.out.splitlines()[1:])
     assert lines["worker"] == "failed"
-    assert [lines[name] for name in ("log time", "queues", "expiry")] == ["skipped"] * 3
+    assert [lines[name] for name in ("log time", "queues", "expiry", "unrouted")] == ["skipped"] * 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -412,6 +412,29 @@ def expiry_circle(expiry_destinations: dict[str, str]) -> Result:
     return GOOD, "no message that expires comes back to a topic"
 
 
+def _unrouted(target: Target) -> Result:
+    with target.connect() as connection:
+        moving = [one for one in connection.admin.topics() if one.settings["moves_unrouted"]]
+    return unrouted_messages(
+        {
+            one.name: one.settings["error_destination"] or one.inherited.get("error_destination")
+            for one in moving
+        }
+    )
+
+
+def unrouted_messages(error_destinations: Mapping[str, str | None]) -> Result:
+    """Whether topics that move what no subscription wants have somewhere to move it to."""
+    nowhere = sorted(name for name, destination in error_destinations.items() if not destination)
+    if not nowhere:
+        return GOOD, "no topic moves what no subscription wants to nowhere"
+    return WARNING, (
+        f"topic {nowhere[0]} moves what no subscription wants, but has no error destination, so "
+        "that it is dropped: give it one with `ledgermq topic alter "
+        f"{nowhere[0]} --error-destination queue:NAME`"
+    )
+
+
 _CHECKS: Final[dict[str, Callable[[Target], Result]]] = {
     "Java": _java,
     "broker": _broker,
@@ -424,6 +447,7 @@ _CHECKS: Final[dict[str, Callable[[Target], Result]]] = {
     "log time": _log_time,
     "queues": _queues,
     "expiry": _expiry,
+    "unrouted": _unrouted,
 }
 # What all checks after these need, in words for when it is not there.
 _RESTS_ON: Final = {
