@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from functools import partial
 from types import SimpleNamespace
 
@@ -45,11 +46,11 @@ class queue_goal:  # noqa: N801
     def __init__(self, ways, definition, connection):
         topics = ways.place.topics
         self.source = source_name(connection, definition.transfers, ways.bootstrap, topics, 30)
-        self.connection = ways.connect("QM2")
+        self.origin, self.connection = connection, ways.connect("QM2")
         self.to = definition.to
 
     def __enter__(self):
-        return QueueGoal(self.connection, self.to, self.source)
+        return QueueGoal(self.connection, self.to, self.source, self.origin)
 
     def __exit__(self, *_):
         self.connection.close()
@@ -85,6 +86,21 @@ BODIES = [
     ledgermq.StreamBody([1, "a", b"b"]),
     ledgermq.ObjectBody({"nested": [1, {"a": None}]}),
 ]
+
+
+@pytest.mark.parametrize("hours", [-3, 3])
+def test_a_message_expires_by_the_clock_of_no_machine_that_relays_it(ways, monkeypatch, hours):
+    """It has as much of its life left as the log says that it comes from."""
+    queue = ways.name("relay")
+    send(ways, queue, "an hour", time_to_live=3600)
+    (before,) = ways.messages(queue)
+    relay = relay_of(ways, queue)
+    clock = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: clock() + hours * 3_600_000_000_000)
+    relay.run()
+    monkeypatch.undo()
+    (after,) = ways.messages(queue, "QM2")
+    assert abs((after.expires_at - before.expires_at).total_seconds()) < 60
 
 
 def test_a_message_is_what_it_was_on_the_other_side(ways):

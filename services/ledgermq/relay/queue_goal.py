@@ -14,10 +14,18 @@ if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
 
 
-class QueueGoal:
-    """Where the queue manager of a connection puts what is transferred."""
+def _expires(raw: DeliveredMessage) -> bool:
+    header = raw.get("header")
+    return header is not None and header["expires_at"] >= 0
 
-    def __init__(self, connection: Connection, destination: str, source: str) -> None:
+
+class QueueGoal:
+    """Where the queue manager of a connection puts what is transferred from that of `origin`."""
+
+    def __init__(
+        self, connection: Connection, destination: str, source: str, origin: Connection
+    ) -> None:
+        self._origin = origin
         puts = SourcedPuts(connection)
         self._taker = Taker(connection, puts, destination, source, self._name_of)
 
@@ -28,8 +36,15 @@ class QueueGoal:
 
     def take(self, number: int, messages: Sequence[DeliveredMessage]) -> None:
         """Puts the messages in one Put; what was put by somebody else meanwhile is not."""
-        items = [Item(number, put_message(raw)) for raw in messages]
+        log_time_us = self._log_time_us() if any(map(_expires, messages)) else 0
+        items = [Item(number, put_message(raw, log_time_us)) for raw in messages]
         self._taker.take(0, items)
+
+    def _log_time_us(self) -> int:
+        """The time of the log that the messages come from, in µs since 1970."""
+        time = self._origin.admin.queue_manager_status().time
+        assert time is not None, "a message came from it"
+        return round(time.timestamp() * 1_000_000)
 
     @staticmethod
     def _name_of(_: int, item: Item) -> str:

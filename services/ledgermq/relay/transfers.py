@@ -7,7 +7,6 @@ the messages as they were delivered, so their bytes are never made anew.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -65,11 +64,12 @@ def decode_transfer(message: Message) -> list[DeliveredMessage]:
     return found.messages
 
 
-def put_message(raw: DeliveredMessage) -> PutMessage:
+def put_message(raw: DeliveredMessage, log_time_us: int) -> PutMessage:
     """A message that was delivered as one to be put: with its identity, and its content as it is.
 
-    It expires when it would have expired. How often it may be redelivered is not told to whom it is
-    delivered, and where it came from before is not for a sender to say.
+    What is left of its life by the time of the log that it comes from is left of it: the clock of
+    the machine that relays may be another one. How often it may be redelivered is not told to whom
+    it is delivered, and where it came from before is not for a sender to say.
     """
     message: PutMessage = {
         "message_id": raw["message_id"],
@@ -79,7 +79,7 @@ def put_message(raw: DeliveredMessage) -> PutMessage:
     }
     told = raw.get("header")
     if told is not None:
-        left_us = told["expires_at"] - time.time_ns() // 1000
+        left_us = told["expires_at"] - log_time_us
         header: Header = {
             "properties": told["properties"],
             "correlation_id": told["correlation_id"],

@@ -203,7 +203,7 @@ def _goal(target: Target, found: Definition, connection: Connection) -> Iterator
 
     source = _source(target, connection, found)
     with _goal_target(target, found).connect() as other:
-        yield QueueGoal(other, found.to, source)
+        yield QueueGoal(other, found.to, source, connection)
 
 
 def _source(target: Target, connection: Connection, found: Definition) -> str:
