@@ -55,6 +55,18 @@ def expire(script, admin):
     return early
 
 
+def outlive_a_leap(script, admin):
+    """A message is put while time stands still, and is there when that is over."""
+    header = color_header("red") | {"time_to_live_ms": 5_000}
+    script.wait(70)
+    admin.send(op.Put, destination="queue:s", messages=[script.message("p", 4, header)])
+    script.add(op.TimeAgreed(worker="w", writer_time=script.now_us))
+    getter = script.session()
+    getter.consumer("s", credit=1)
+    getter.acknowledge(1)
+    getter.close()
+
+
 def wait_for_room(script, admin):
     """Puts wait for a quota: one is put in the end, one times out; a getter may hold two."""
     settings = given_settings({"messages_max": 2})
@@ -95,6 +107,7 @@ def small_log():
     script = Script()
     admin = script.session()
     come_back(script, admin)
+    outlive_a_leap(script, admin)
     early = expire(script, admin)
     wait_for_room(script, admin)
     return script.entries, early

@@ -32,7 +32,9 @@ def check_times(message: Message, header: Header) -> Refusal | None:
 def set_times(message: Message, header: Header | None, settings: Settings, time: int) -> None:
     """Works out the times of a message from its send: the Put's time less its age (SES-66).
 
-    A destination may override what the sender asked for; so with the redelivery limit (INF-16).
+    That is when it was appended, also where time stands still: what it leaps over, once it is
+    agreed on, was before the send. A destination may override what the sender asked for; so with
+    the redelivery limit (INF-16).
     """
     life_ms = delay_ms = age_ms = 0
     if header is not None:

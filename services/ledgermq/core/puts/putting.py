@@ -127,7 +127,7 @@ def _messages(
             f"a put brings 1 to {PUT_MESSAGES_MAX} messages, not {len(operation.messages)}",
         )
     size_bytes_max = queue.message_bytes_max or CONTENT_BYTES_MAX
-    position, time, settings = entry.position, entry.state.time, queue.settings
+    position, sent_at, settings = entry.position, entry.begins, queue.settings
     too_large: Refusal | None = None
     messages: list[Message] = []
     for index, sent in enumerate(operation.messages):
@@ -166,7 +166,7 @@ def _messages(
                 return refusal
             too_large = too_large or _add_header(message, header)
         if header is not None or settings is not DEFAULTS:
-            set_times(message, header, settings, time)
+            set_times(message, header, settings, sent_at)
         messages.append(message)
     return too_large or messages
 

@@ -16,7 +16,7 @@ BROUGHT = f"""
 WITH sent AS (
     SELECT queue_manager, position AS put_position, put_index, session, target AS destination,
         replied_at, reply_index, sizes_bytes[put_index] + headers_bytes[put_index] AS size_bytes,
-        headers[put_index] AS header, time_us
+        headers[put_index] AS header, greatest(time_us, append_time_us) AS sent_us
     FROM {{applied}} JOIN {{clock}} USING (queue_manager, position)
         LATERAL VIEW posexplode(message_ids) AS put_index, message_id
     WHERE kind = 'Put' AND NOT reply <=> 'Refused' AND NOT has_vanished
@@ -36,9 +36,9 @@ asked AS (
         AND one.from_position <= put_position
         AND (one.until_position IS NULL OR put_position < one.until_position)
 )
-SELECT * EXCEPT (life_ms, age_ms, asked_limit, given_limit, time_us), asked_limit,
+SELECT * EXCEPT (life_ms, age_ms, asked_limit, given_limit, sent_us), asked_limit,
     IF(given_limit >= 0, given_limit, asked_limit) AS limit,
-    IF(life_ms > 0, {rounded("time_us + (life_ms - age_ms) * 1000")}, NULL) AS expires_us
+    IF(life_ms > 0, {rounded("sent_us + (life_ms - age_ms) * 1000")}, NULL) AS expires_us
 FROM asked
 """
 # Every message that got a number somewhere: its redelivery limit and when its own time is over
