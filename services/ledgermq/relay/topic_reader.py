@@ -17,6 +17,7 @@ from ledgermq.wire.topics.reading import (
     PASSING,
     LogDamagedError,
     LogUnreadableError,
+    close_aside,
     offsets_of,
     reader_settings,
     take_batch,
@@ -45,6 +46,7 @@ class TopicReader:
         self._admin = AdminClient(client_options(bootstrap, {"log_level": 0}))
         self.source = self.source_now()
         self.at_end: set[int] = set()
+        self._met_damage = False
         own = {
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
@@ -121,6 +123,7 @@ class TopicReader:
                     f"partition {partition} of topic {self.topic} cannot be read on: {error.str()}"
                 )
             elif error.code() == KafkaError._BAD_MSG:
+                self._met_damage = True
                 raise LogDamagedError(f"{self.topic}-{partition}", error.str())
             elif error.code() not in PASSING:
                 raise denied(error, self.topic, "Read") or BrokerUnavailableError(
@@ -131,4 +134,7 @@ class TopicReader:
 
     def close(self) -> None:
         """Ends it."""
-        self._consumer.close()
+        if self._met_damage:
+            close_aside(self._consumer)
+        else:
+            self._consumer.close()

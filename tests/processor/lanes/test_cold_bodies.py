@@ -1,13 +1,16 @@
 """Bodies that must be read back hold up nobody but who wants them (H21)."""
 
 import asyncio
+import threading
 from collections import OrderedDict
+from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import KafkaError
 
 from ledgermq.processor.lanes import bodies as bodies_module
 from ledgermq.processor.lanes import lanes as lanes_module
-from ledgermq.processor.lanes.bodies import BodyLostError, BodyStore
+from ledgermq.processor.lanes.bodies import BodyLostError, BodyStore, LogReader
 from ledgermq.processor.lanes.lanes import LaneWriter
 from ledgermq.processor.metrics.labels import Labels
 from ledgermq.processor.metrics.tally import Tally
@@ -15,7 +18,7 @@ from ledgermq.processor.owner.folding import NoRecord
 from ledgermq.protocol import outcomes as out
 from ledgermq.protocol.operations import Alive, Put
 from ledgermq.wire.framing.codec import decode_chunk, encode_operation
-from ledgermq.wire.topics.reading import LogUnreadableError
+from ledgermq.wire.topics.reading import LogDamagedError, LogUnreadableError, PartitionReader
 from ledgermq.wire.topics.registry import Claim
 
 ONE, TWO = b"1" * 16, b"2" * 16
@@ -277,3 +280,60 @@ def test_a_log_that_was_cut_is_refused_where_an_answer_is_old():
         asyncio.run(store.fill_cold([gone], refuse_cut=True))
     assert asyncio.run(store.fill_cold([changed], refuse_cut=True)) == 0
     store.close()
+
+
+class NeverClosed:
+    """A consumer that comes upon a damaged record, and does not end any more."""
+
+    def __init__(self, *_given, **_named) -> None:
+        self.closed = threading.Event()
+
+    def assign(self, _partitions):
+        """Goes anywhere."""
+
+    def poll(self, _timeout):
+        """What librdkafka says of a damaged record."""
+        return SimpleNamespace(error=lambda: KafkaError(KafkaError._BAD_MSG), offset=lambda: 3)
+
+    def consume(self, **_how):
+        """Nothing behind it."""
+        return []
+
+    def close(self):
+        """Waits for what never happens."""
+        self.closed.wait()
+
+
+def read_a_body():
+    """Reads back a body from the log."""
+    LogReader("127.0.0.1:9092", "t", 0, 5).value_at(3)
+
+
+def read_a_partition():
+    """Reads a partition, and closes what reads it."""
+    reader = PartitionReader("127.0.0.1:9092", 5)
+    try:
+        list(reader.records("t", 0, 3))
+    finally:
+        reader.close()
+
+
+@pytest.mark.parametrize(
+    ("read", "where", "raised"),
+    [
+        (read_a_body, "processor.lanes.bodies", BodyLostError),
+        (read_a_partition, "wire.topics.reading", LogDamagedError),
+    ],
+)
+def test_a_reader_that_does_not_close_any_more_holds_up_nobody(monkeypatch, read, where, raised):
+    """A few of a thousand that met damage did not: its worker delivered nothing more (D6)."""
+    monkeypatch.setattr(f"ledgermq.{where}.Consumer", NeverClosed)
+    ended = threading.Event()
+
+    def reading():
+        with pytest.raises(raised):
+            read()
+        ended.set()
+
+    threading.Thread(target=reading, daemon=True).start()
+    assert ended.wait(20)

@@ -29,6 +29,7 @@ from ledgermq.wire.kafka.access import denied
 from ledgermq.wire.topics.reading import (
     PASSING,
     LogUnreadableError,
+    close_aside,
     reader_settings,
     take_batch,
 )
@@ -167,7 +168,7 @@ class LogReader:
     def _disconnect(self) -> None:
         """Begins anew: librdkafka does not find on behind what is damaged or not there."""
         if self._consumer is not None:
-            self._consumer.close()
+            close_aside(self._consumer)
             self._consumer = None
         self._next = -1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
@@ -36,6 +37,8 @@ PASSING = (
     KafkaError.GROUP_AUTHORIZATION_FAILED,
 )
 AGAIN_SECONDS = 0.1
+# How long librdkafka takes at most to find an offset out of range.
+SETTLES_SECONDS = 1.0
 
 T = TypeVar("T")
 
@@ -170,6 +173,26 @@ def take_batch(
     return found
 
 
+def close_aside(consumer: Consumer) -> None:
+    """Closes a consumer that met a damaged record, in a thread that nobody waits for.
+
+    librdkafka goes on at an offset that it takes out of the damaged bytes. If it is closed before
+    it has found that out of range, its threads may wait for each other for ever: so did a few of
+    a thousand (librdkafka 2.16), and none that had said so.
+    """
+
+    def close() -> None:
+        limit = time.monotonic() + SETTLES_SECONDS
+        while time.monotonic() < limit:
+            found = consumer.poll(AGAIN_SECONDS)
+            error = None if found is None else found.error()
+            if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
+                break
+        consumer.close()
+
+    threading.Thread(target=close, name="closing-reader", daemon=True).start()
+
+
 class PartitionReader:
     """Reads any partition; for one thread at a time. What librdkafka logs goes to `logger`.
 
@@ -188,6 +211,7 @@ class PartitionReader:
     ) -> None:
         self._as_written = as_written
         self._timeout_seconds = timeout_seconds
+        self._met_damage = False
         self._kafka = kafka_settings() if kafka is None else kafka
         self._reports = Reports(self._kafka, bootstrap)
         settings = reader_settings(
@@ -266,6 +290,7 @@ class PartitionReader:
                 elif error.code() == KafkaError._PARTITION_EOF:
                     return
                 elif error.code() == KafkaError._BAD_MSG:
+                    self._met_damage = True
                     raise LogDamagedError(f"{topic}-{partition}", error.str())
                 elif error.code() not in PASSING:
                     raise denied(error, topic, "Read", self._kafka) or LogUnreadableError(
@@ -283,7 +308,10 @@ class PartitionReader:
         return None
 
     def close(self) -> None:
-        self._consumer.close()
+        if self._met_damage:
+            close_aside(self._consumer)
+        else:
+            self._consumer.close()
 
 
 def partition_reader(
