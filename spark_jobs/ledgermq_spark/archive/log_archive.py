@@ -24,7 +24,7 @@ from ledgermq_spark.archive.stretch import (
 )
 from ledgermq_spark.log.durable_files import (
     alone_in,
-    plain_name,
+    bounded_name,
     sync,
     unreadable,
     write_durably,
@@ -57,7 +57,7 @@ class LogArchive:
     @property
     def home(self) -> Path:
         """Where the stretches of this queue manager lie."""
-        return self.path / plain_name(self.queue_manager)
+        return self.path / bounded_name(self.queue_manager)
 
     def stretches(self) -> list[Stretch]:
         """All stretches in their order.

@@ -14,7 +14,11 @@ from urllib.parse import quote
 from ledgermq.errors import LedgerMQError
 from ledgermq.file_lock import lock_within
 
+# Who reads a table passes over names that begin so.
+UNFINISHED: Final = ".{}.part"
 LOCK: Final = ".lock"
+NAME_BYTES_MAX: Final = 255
+DIGEST_CHARACTERS: Final = 32
 
 
 class DirectoryUnwritableError(LedgerMQError):
@@ -27,6 +31,18 @@ def plain_name(queue_manager: str) -> str:
     """A queue manager's name as part of a path, which `.` and `..` would lead out of."""
     name = quote(queue_manager, safe="")
     return name if name.strip(".") else name.replace(".", "%2E")
+
+
+def bounded_name(queue_manager: str, beside: str = "") -> str:
+    """Its plain name, cut where that is longer than a file's may be; `beside` is the rest of it.
+
+    What is cut is told apart by its digest, behind what no plain name has.
+    """
+    name, room = plain_name(queue_manager), NAME_BYTES_MAX - len(beside)
+    if len(name) <= room:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:DIGEST_CHARACTERS]
+    return f"{name[: room - 1 - len(digest)]}~{digest}"
 
 
 def file_digest(path: Path) -> str:
@@ -128,8 +144,7 @@ def settled_digests(place: Path) -> dict[str, str]:
 def write_durably(path: Path, content: str | bytes) -> None:
     """Write a file whole, or leave what was there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Who reads a table passes over names that begin so.
-    unfinished = path.with_name(f".{path.name}.part")
+    unfinished = path.with_name(UNFINISHED.format(path.name))
     try:
         with unfinished.open("wb") as handle:
             handle.write(content.encode() if isinstance(content, str) else content)

@@ -21,6 +21,7 @@ from ledgermq_spark.log import durable_files
 from ledgermq_spark.log.durable_files import (
     DirectoryUnwritableError,
     alone_in,
+    bounded_name,
     unreadable,
     write_durably,
 )
@@ -61,6 +62,21 @@ def test_what_is_kept_of_a_queue_manager_lies_in_the_archive(tmp_path, name):
     assert [one.name for one in tmp_path.iterdir()] == ["archive"]
     (home,) = (tmp_path / "archive").iterdir()
     assert unquote(home.name) == name
+
+
+def test_names_that_are_too_long_for_a_file_are_kept_apart(tmp_path):
+    """Written as a path they take three characters for each slash; both begin in the same way."""
+    for name in ("/" * 128, "/" * 127 + "a"):
+        with LogArchive(tmp_path, name).adding():
+            pass
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_name_is_cut_only_where_the_rest_of_the_files_name_leaves_no_room():
+    """What was written under a name before is found under it."""
+    assert bounded_name("Q" * 128, "-" * 127) == "Q" * 128
+    assert len(bounded_name("Q" * 128, "-" * 128)) == 127
+    assert len(bounded_name("/" * 128, "-" * 60)) == 195
 
 
 def test_a_directory_that_cannot_be_looked_at_is_not_taken_for_an_empty_one(archive):

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ledgermq_spark.log.durable_files import write_durably
+from ledgermq_spark.log.durable_files import UNFINISHED, bounded_name, write_durably
 
 if TYPE_CHECKING:
     from ledgermq_spark.audit.audit import AuditReport
@@ -50,7 +49,8 @@ def write_findings(report: AuditReport, directory: Path) -> Path:
         about | {"number": number} | _row(one) for number, one in enumerate(report.anomalies, 1)
     ]
     span = f"{about['audited_from']}-{about['audited_until']}"
-    path = folder / f"audit-{quote(report.queue_manager, safe='')}-{span}.parquet"
+    beside = UNFINISHED.format(f"audit--{span}.parquet")
+    path = folder / f"audit-{bounded_name(report.queue_manager, beside)}-{span}.parquet"
     written = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, schema=COLUMNS), written)
     write_durably(path, written.getvalue().to_pybytes())
