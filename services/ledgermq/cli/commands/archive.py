@@ -103,7 +103,7 @@ def list_stretches(target: Target, output: Output, directory: Path) -> None:
         {
             "first": one.first,
             "last": one.last,
-            "newest_at": one.newest_at.isoformat(),
+            "newest_at": one.newest_at,
             "digest": one.digest,
             "anchor": f"{one.last}:{one.chain.hex()}",
             "seal": one.seal,
