@@ -1,6 +1,11 @@
 """`ledgermq put`, `get`, `browse` and `session list` on a real broker and worker."""
 
 import json
+import signal
+import subprocess
+import sys
+import threading
+import time
 
 import pytest
 
@@ -153,6 +158,27 @@ def test_get_takes_by_priority_then_order(cli, queue):
     assert cli("get", queue, "--count", 3, "--body-only").lines == ["high", "next", "low"]
 
 
+def test_ctrl_c_while_lines_are_put_says_how_many_were(worker, topic_prefix, queue, connection):
+    """Whoever stops it knows what not to put again."""
+    where = ("--bootstrap", worker, "--topic-prefix", topic_prefix)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ledgermq", "put", queue, *where],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdin.write("a\nb\n")
+    process.stdin.flush()
+    deadline = time.monotonic() + 60
+    while connection.admin.queue_status(queue).message_count < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "error: stopped by Ctrl-C; 2 messages of the input put\n"
+
+
 def test_get_without_ack_gives_back_what_it_saw(cli, queue):
     """--no-ack leaves the message there; its next delivery counts as a second one."""
     cli("put", queue, "again")
@@ -193,8 +219,6 @@ def test_a_queue_that_is_a_topic_is_told_so(cli, queue, connection):
 
 def test_get_waits_for_a_message_that_comes_later(cli, queue, connection):
     """With --wait a message that is put meanwhile is taken."""
-    import threading
-    import time
 
     def put_late():
         time.sleep(2)

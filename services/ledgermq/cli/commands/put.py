@@ -176,7 +176,7 @@ def _put_all(
                     confirmed = count
             if waiting:
                 last = _settle(target, waiting)
-        except (LedgerMQError, click.ClickException) as error:
+        except (LedgerMQError, click.ClickException, KeyboardInterrupt) as error:
             if many:
                 confirmed += _confirmed(target, waiting)
                 error.add_note(f"{count_of(confirmed, 'message')} of the input put")
