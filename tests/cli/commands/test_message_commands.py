@@ -176,7 +176,7 @@ def test_ctrl_c_while_lines_are_put_says_how_many_were(worker, topic_prefix, que
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err == "error: stopped by Ctrl-C; 2 messages of the input put\n"
+    assert err == "\nerror: stopped by Ctrl-C; 2 messages of the input put\n"
 
 
 def test_get_without_ack_gives_back_what_it_saw(cli, queue):
