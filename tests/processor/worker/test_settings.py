@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ledgermq.processor.__main__ import main
-from ledgermq.processor.worker.settings import SettingsError, WorkerSettings
+from ledgermq.processor.worker.settings import SettingsError, WorkerSettings, misnamed
 
 GIVEN = {"bootstrap": "localhost:1", "data_directory": Path("here")}
 
@@ -28,6 +28,29 @@ def test_variables_fill_in_what_is_not_given():
     assert settings.data_directory == Path("there")
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("PARTITION", "PARTITIONS"),
+        ("LOG_LEVL", "LOG_LEVEL"),
+        ("HEARTBEAT", "HEARTBEAT_SECONDS"),
+        ("DATA_DIR", "DATA_DIRECTORY"),
+        ("WEBPORT", "WEB_PORT"),
+    ],
+)
+def test_a_variable_that_is_nearly_that_of_a_setting_is_named(name, meant):
+    """It would set nothing, and nobody would know."""
+    (said,) = misnamed({f"LEDGERMQ_{name}": "1", "PATH": "/bin"})
+    assert said == f"LEDGERMQ_{name} sets nothing: did you mean LEDGERMQ_{meant}?"
+
+
+def test_variables_of_commands_clients_and_programs_are_not_taken_for_mistakes():
+    """One environment may be for all of them."""
+    names = ("QUEUE_MANAGER", "QUEUE_MANAGERS", "CACHE_DIR", "SPARK_CORES", "KAFKA_SASL_USERNAME")
+    names += ("IVY_SETTINGS", "JOURNAL_DIRECTORY", "TEST_BOOTSTRAP", "ADDRESS", "SPARK_MEMORY")
+    assert misnamed({f"LEDGERMQ_{name}": "1" for name in names}) == []
+
+
 def test_a_worker_without_a_name_is_called_by_host_and_process():
     """The name in logs tells workers apart even if nobody named them."""
     settings = WorkerSettings.from_environment({}, **GIVEN)
@@ -37,7 +60,7 @@ def test_a_worker_without_a_name_is_called_by_host_and_process():
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({"LEDGERMQ_LANES": "many"}, "LEDGERMQ_LANES is 'many', must be a int"),
+        ({"LEDGERMQ_LANES": "many"}, "LEDGERMQ_LANES is 'many', must be a whole number"),
         ({"LEDGERMQ_LANES": "0"}, "lanes is 0, must be above 0"),
         ({"LEDGERMQ_HEARTBEAT_SECONDS": "5"}, "must be at most a third"),
         ({"LEDGERMQ_BOOTSTRAP": ""}, "bootstrap is empty"),

@@ -22,8 +22,11 @@ def _option_of(one: WorkerOption) -> Callable[[Command], Command]:
         kind = click.Choice(one.choices)
     elif one.lowest is not None:
         kind = click.IntRange(one.lowest, one.highest)
+    # Read by the worker's settings, where several values are separated by commas.
+    variable = f"LEDGERMQ_{one.setting.upper()}"
+    text = f"{one.help}  [env var: {variable}]"
     return click.option(
-        one.flag, one.setting, type=kind, multiple=one.many, metavar=one.metavar, help=one.help
+        one.flag, one.setting, type=kind, multiple=one.many, metavar=one.metavar, help=text
     )
 
 

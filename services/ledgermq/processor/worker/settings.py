@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 import math
 import os
@@ -16,6 +17,10 @@ from ledgermq.wire.topics.address import AddressError, parse_servers
 from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
 
 LOG_FORMATS: Final = ("text", "json")
+# Variables that commands read and a worker does not.
+OF_COMMANDS: Final = ("LEDGERMQ_QUEUE_MANAGER",)
+# From which likeness on one name was meant for another, between 0 and 1.
+NEARLY: Final = 0.9
 # Numbers that need not be above 0.
 LOWEST: Final = {"web_port": -1, "metrics_per_destination": 0}
 # The largest that Kafka and its clients take, where they have a limit: it creates so many
@@ -181,11 +186,28 @@ def _parse(name: str, kind: str, text: str) -> Any:
         if kind.startswith("tuple"):
             return tuple(part.strip() for part in text.split(",") if part.strip())
     except ValueError:
-        raise SettingsError(f"LEDGERMQ_{name.upper()} is {text!r}, must be a {kind}") from None
+        number = "a whole number" if kind == "int" else "a number"
+        raise SettingsError(f"LEDGERMQ_{name.upper()} is {text!r}, must be {number}") from None
     return text
 
 
+def misnamed(environment: Mapping[str, str]) -> list[str]:
+    """What to say of variables that are nearly those of settings, and so set nothing."""
+    known = [f"LEDGERMQ_{one.name.upper()}" for one in fields(WorkerSettings)]
+    told = []
+    for name in environment:
+        if name in known or name in OF_COMMANDS or not name.startswith("LEDGERMQ_"):
+            continue
+        meant = [one for one in known if one.startswith(name)]
+        meant += difflib.get_close_matches(name, known, n=1, cutoff=NEARLY)
+        if meant:
+            told.append(f"{name} sets nothing: did you mean {meant[0]}?")
+    return told
+
+
 class WorkerOption(NamedTuple):
+    """An option of `ledgermq worker`; the variable of its setting is LEDGERMQ_ and its name."""
+
     setting: str
     flag: str
     help: str

@@ -53,7 +53,7 @@ from ledgermq.processor.worker.membership import (
 from ledgermq.processor.worker.open_files import allow_many_files
 from ledgermq.processor.worker.readiness import wait_for_another_worker
 from ledgermq.processor.worker.schema_ids import wait_for_framing
-from ledgermq.processor.worker.settings import SettingsError, WorkerSettings
+from ledgermq.processor.worker.settings import SettingsError, WorkerSettings, misnamed
 from ledgermq.processor.worker.web_address import WebAddressError, in_address, usable_port
 from ledgermq.wire.framing.confluent import ConfluentFraming
 from ledgermq.wire.kafka.access import missing_right
@@ -122,6 +122,8 @@ def run_worker(settings: WorkerSettings) -> int:
     Raises:
         AddressError, SettingsError: What was given cannot be used.
     """
+    for text in misnamed(os.environ):
+        log.warning("%s", text)
     topics = Topics(settings.topic_prefix)
     # Before anything is tried: what cannot be is wrong use.
     aiokafka_options()
