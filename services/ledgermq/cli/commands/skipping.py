@@ -94,8 +94,8 @@ def _what_is_skipped(
         operation = decode_operation(record.value())
         if not isinstance(operation, Upgrade | VersionOffered):
             raise SkipRefusedError(
-                f"position {record.offset()} of {where.removeprefix('the ')} holds a "
-                f"{type(operation).__name__}, which every worker can fold or refuse: only "
+                f"at position {record.offset()} of {where} is an entry ("
+                f"{type(operation).__name__}), which every worker can fold or refuse: only "
                 "positions without a record, an Upgrade and a VersionOffered can be skipped"
             )
         entries += 1
