@@ -78,6 +78,17 @@ def test_a_tick_is_written_when_the_deadline_has_passed_and_not_before(start_us)
     assert keeper.busy
 
 
+def test_a_deadline_does_not_wait_for_a_clock_that_was_set_back(start_us, monkeypatch):
+    """The worker's own clock, that is, by less than a minute: Kafka's may be right (H7)."""
+    state, ledger = opened(start_us), Ledger(start_us)
+    keeper = keep(ledger)
+    clock, monotonic_ns = time.time, time.monotonic_ns
+    monkeypatch.setattr(time, "time", lambda: clock() + 31 - 50)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: monotonic_ns() + 31_000_000_000)
+    asyncio.run(keeper.let_time_pass(state, heartbeat_heard=False))
+    assert [type(one) for one in ledger.entries] == [Tick]
+
+
 def test_a_tick_without_effect_backs_off(start_us, monkeypatch):
     """A Tick whose append time was too early does not repeat at once (H7)."""
     monkeypatch.setattr(time_keeper, "BACK_OFF_SECONDS", 1000.0)

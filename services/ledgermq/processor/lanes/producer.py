@@ -32,15 +32,32 @@ class LogClock:
     """An estimate of the time that the log would stamp now (H7)."""
 
     def __init__(self) -> None:
-        # How far it was ahead of this machine's clock at the last acknowledgement.
+        # How far it was ahead of this machine's clock at the last acknowledgement, and what the
+        # monotonic one was then ahead of that.
         self.ahead_us = 0
+        self._monotonic_ahead_us = self._monotonic_us() - int(time.time() * 1_000_000)
 
     def observe(self, append_ms: int) -> None:
-        self.ahead_us = append_ms * 1000 - int(time.time() * 1_000_000)
+        now_us = int(time.time() * 1_000_000)
+        self.ahead_us = append_ms * 1000 - now_us
+        self._monotonic_ahead_us = self._monotonic_us() - now_us
 
     def now_us(self) -> int:
-        """The estimate in µs."""
+        """The estimate in µs, by this machine's clock."""
         return int(time.time() * 1_000_000) + self.ahead_us
+
+    def latest_us(self) -> int:
+        """The estimate in µs; if this machine's clock was set back since, as if it had not been.
+
+        That may have been set to what Kafka's is, which nobody hears of before the next
+        acknowledgement.
+        """
+        as_before_us = self._monotonic_us() - self._monotonic_ahead_us
+        return max(as_before_us + self.ahead_us, self.now_us())
+
+    @staticmethod
+    def _monotonic_us() -> int:
+        return time.monotonic_ns() // 1000
 
 
 class LaneBook:

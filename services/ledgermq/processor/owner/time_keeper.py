@@ -110,18 +110,21 @@ class TimeKeeper:
     async def let_time_pass(self, state: QueueManager, *, heartbeat_heard: bool) -> None:
         if self.busy or state.time < 0:
             return
-        now_us, reference = self._producer.clock.now_us(), state.time_reference
+        clock, reference = self._producer.clock, state.time_reference
         ahead = reference >= 0
-        passed_us = now_us - (reference if ahead else state.time)
+        before, now_us = reference if ahead else state.time, clock.latest_us()
+        passed_us, set_back_us = now_us - before, before - clock.now_us()
         after, _, _ = time_after(state.time, reference, now_us - TICK_MARGIN_US, agreed=True)
         deadline = next_deadline(state)
         due = deadline is not None and after >= deadline
         waited_for = heartbeat_heard or deadline is not None
         # While log time is ahead, more than 60 s at once do not count as passed.
         stale = passed_us > STALE_US and (waited_for if ahead else heartbeat_heard)
-        if due and passed_us <= AGREE_BEYOND_US:
+        if waited_for and set_back_us > TIME_LEAP_US:
+            await self._append(self._time_agreed(), state)
+        elif due and passed_us <= AGREE_BEYOND_US:
             await self._append(Tick(worker=self._worker), state)
-        elif due or stale or (waited_for and passed_us < -TIME_LEAP_US):
+        elif due or stale:
             await self._append(self._time_agreed(), state)
 
     async def suspect(self, state: QueueManager, sessions: list[int]) -> None:
