@@ -211,10 +211,10 @@ class PartitionReader:
     ) -> None:
         self._as_written = as_written
         self._timeout_seconds = timeout_seconds
-        self._met_damage = False
+        self._logger = logger
         self._kafka = kafka_settings() if kafka is None else kafka
         self._reports = Reports(self._kafka, bootstrap)
-        settings = reader_settings(
+        self._settings = reader_settings(
             bootstrap,
             "reader",
             {
@@ -226,10 +226,12 @@ class PartitionReader:
             },
             self._kafka,
         )
-        if logger is None:
-            self._consumer = Consumer(settings)
-        else:
-            self._consumer = Consumer({**settings, "log_level": 3}, logger=logger)
+        self._consumer = self._made()
+
+    def _made(self) -> Consumer:
+        if self._logger is None:
+            return Consumer(self._settings)
+        return Consumer({**self._settings, "log_level": 3}, logger=self._logger)
 
     def partition_count(self, topic: str) -> int:
         """0 if there is no such topic; LogUnreadableError if Kafka does not answer."""
@@ -290,7 +292,9 @@ class PartitionReader:
                 elif error.code() == KafkaError._PARTITION_EOF:
                     return
                 elif error.code() == KafkaError._BAD_MSG:
-                    self._met_damage = True
+                    # Of what is read next, too, it would be told what was out of range here.
+                    close_aside(self._consumer)
+                    self._consumer = self._made()
                     raise LogDamagedError(f"{topic}-{partition}", error.str())
                 elif error.code() not in PASSING:
                     raise denied(error, topic, "Read", self._kafka) or LogUnreadableError(
@@ -308,10 +312,7 @@ class PartitionReader:
         return None
 
     def close(self) -> None:
-        if self._met_damage:
-            close_aside(self._consumer)
-        else:
-            self._consumer.close()
+        self._consumer.close()
 
 
 def partition_reader(
