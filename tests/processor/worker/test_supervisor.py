@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,8 +15,11 @@ from ledgermq.cli.main import main
 from ledgermq.processor.worker.supervisor import Supervisor, WorkerNotRunningError
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import VersionOffered
-from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.protocol.outcomes import Accepted
+from ledgermq.wire.framing.codec import encode_chunk
+from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import find_queue_manager
+from support.brokers import topic_surgery as surgery
 from support.brokers.raw_client import RawClient
 from support.checkout import SERVICES
 
@@ -68,6 +72,21 @@ def test_a_killed_worker_is_started_again_and_a_second_start_finds_the_data(tmp_
         client = RawClient(supervisor.bootstrap, topics, claim)
         assert '"message_count":5' in client.ask("QUEUE", queue="kept")["document"]
         client.close()
+
+
+def test_a_start_tells_of_a_queue_manager_that_is_stopped_and_serves_the_others(tmp_path):
+    """Nobody reads the worker's log where all seems well."""
+    said, names = [], ("QM1", "QM2")
+    with Supervisor(tmp_path, queue_managers=names, tell=said.append) as supervisor:
+        claim = find_queue_manager(supervisor.bootstrap, Topics(), "QM2")
+        told = Accepted(position=9_999, index=0, session=0, session_sequence=1)
+        lane = claim._replace(partition=lane_partition(claim.partition, claim.lanes, 0))
+        where = SimpleNamespace(bootstrap=supervisor.bootstrap, claim=lane)
+        value = encode_chunk(-1, -2, [told], bytes(32))
+        surgery.write(where, Topics().outcomes, None, value)
+    assert said == []
+    with Supervisor(tmp_path, tell=said.append) as supervisor:
+        assert said == [f"QM2 is stopped; the worker's log, {supervisor.worker_log}, says why"]
 
 
 def test_a_worker_that_has_no_directory_ends_all_with_a_word(tmp_path):

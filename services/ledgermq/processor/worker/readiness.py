@@ -29,14 +29,27 @@ def wait_for_worker(
     topic_prefix: str,
     timeout_seconds: float,
     hopeless: Callable[[], bool] = lambda: False,
+    stopped: set[str] | None = None,
 ) -> bool:
-    """Waits until a worker answers for every queue manager in the registry; whether it did."""
+    """Waits until a worker answers for every queue manager in the registry; whether it did.
+
+    Those that it says to have stopped are added to a set.
+    """
     topics = Topics(topic_prefix)
+
+    def answered(claim: Claim) -> bool:
+        def note(value: bytes) -> bool:
+            if stopped is not None and _says_stopped(value):
+                stopped.add(claim.queue_manager)
+            return True
+
+        return _answers(bootstrap, topics, claim, limit, hopeless, note)
+
     limit = time.monotonic() + timeout_seconds
     while time.monotonic() < limit and not hopeless():
         try:
             claims = list_queue_managers(bootstrap, topics, timeout_seconds=5.0)
-            if claims and all(_answers(bootstrap, topics, one, limit, hopeless) for one in claims):
+            if claims and all(answered(one) for one in claims):
                 return True
         except (RegistryError, KafkaException):
             pass
@@ -60,16 +73,20 @@ def wait_for_another_worker(
 
 def is_stopped(bootstrap: str, topics: Topics, claim: Claim, timeout_seconds: float) -> bool:
     """Whether a worker says that none can go on with a queue manager, as it is damaged."""
-    told: list[str] = []
+    told: list[bool] = []
 
     def note(value: bytes) -> bool:
-        told.append(decode_record(value)[1]["reason"])
+        told.append(_says_stopped(value))
         return True
 
     limit = time.monotonic() + timeout_seconds
     with contextlib.suppress(KafkaException, LedgerMQError):
         _answers(bootstrap, topics, claim, limit, lambda: False, note)
-    return Reason.QUEUE_MANAGER_STOPPED in told
+    return any(told)
+
+
+def _says_stopped(answer: bytes) -> bool:
+    return bool(decode_record(answer)[1]["reason"] == Reason.QUEUE_MANAGER_STOPPED)
 
 
 def _answers(
@@ -78,7 +95,7 @@ def _answers(
     claim: Claim,
     limit: float,
     hopeless: Callable[[], bool],
-    is_wanted: Callable[[bytes], bool] = lambda _: True,
+    is_wanted: Callable[[bytes], bool],
 ) -> bool:
     connection = os.urandom(16)
     consumer = Consumer(reader_settings(bootstrap, "asking", {"fetch.wait.max.ms": 50}))

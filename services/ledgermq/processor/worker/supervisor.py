@@ -125,8 +125,13 @@ class Supervisor:
 
     def wait_until_ready(self, timeout_seconds: float = 60.0) -> None:
         """Raises WorkerNotRunningError if the worker does not answer in time, or ended for good."""
+        stopped: set[str] = set()
         ready = wait_for_worker(
-            self.bootstrap, self._topic_prefix, timeout_seconds, lambda: self._code is not None
+            self.bootstrap,
+            self._topic_prefix,
+            timeout_seconds,
+            lambda: self._code is not None,
+            stopped,
         )
         if not ready:
             late = f"did not answer within {timeout_seconds:.0f} s"
@@ -134,6 +139,8 @@ class Supervisor:
             raise WorkerNotRunningError(
                 f"the worker {gone}; its log, {self.worker_log}, ends with:\n{self._log_tail()}"
             )
+        for name in sorted(stopped):
+            self._tell(f"{name} is stopped; the worker's log, {self.worker_log}, says why")
 
     def kill_worker(self) -> None:
         if self._worker is not None:

@@ -427,6 +427,7 @@ class Worker:
         log.critical("%s", error)
         log.warning("%s is left to a worker that knows its version; the others go on here", name)
         self._unfit.add(partition)
+        self._stopped.forget(partition)
         if partition in self._owners:
             self._release(partition)
         assert self._around is not None
