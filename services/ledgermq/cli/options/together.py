@@ -57,6 +57,9 @@ class Directory(click.Path):
         super().__init__(file_okay=False, path_type=Path)
 
     def convert(self, value: Any, *context: Any) -> Any:
+        if value == "":
+            # An unset variable of a shell, not the directory that the command is called in.
+            self.fail("it is empty: say which directory.", *context)
         found = Path(str(super().convert(value, *context)))
         # Spark and PyArrow take `backup:1` for an address, and `/backup:1` for a path.
         return found.absolute() if ":" in str(found) else found
