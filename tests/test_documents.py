@@ -181,6 +181,23 @@ def test_every_reason_code_is_listed_with_its_exception():
     assert listed == {reason: kind.__name__ for reason, kind in REASON_ERRORS.items()}
 
 
+def test_every_code_of_an_error_is_listed():
+    """Of commands, relays and bridges too; one class has its reasons, others are never told."""
+    unseen = {"refused", "embedded", "source-moved"}
+    codes = {
+        code
+        for part in ("services", "spark_jobs")
+        for path in (ROOT / part).rglob("*.py")
+        for code in re.findall(r'^    code = "([a-z-]+)"', path.read_text("utf-8"), flags=re.M)
+    }
+    told = re.findall(
+        r'_explain\("([a-z-]+)"', (ROOT / "services/ledgermq/cli/main.py").read_text()
+    )
+    assert "interrupted" in told
+    listed = set(re.findall(r"`([a-z-]+)`", text_of("docs/errors.md")))
+    assert (codes | set(told)) - unseen - listed == set()
+
+
 def test_settings_of_the_worker_that_documents_name_exist():
     """LEDGERMQ_ variables of the pages for operators are settings, or what other parts know."""
     from ledgermq.processor.worker.settings import WorkerSettings
