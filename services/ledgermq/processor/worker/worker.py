@@ -8,6 +8,7 @@ import asyncio
 import errno
 import gc
 import logging
+import os
 import signal
 import threading
 from collections.abc import Coroutine
