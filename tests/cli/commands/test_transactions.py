@@ -62,7 +62,7 @@ def test_a_rollback_says_what_it_does_and_wants_a_yes(memory, session):
     assert memory("txn", "rollback", handle, "--yes").code == USAGE
     assert memory("txn", "rollback", handle, "--reason", "stuck").code == USAGE
     dry = memory("txn", "rollback", handle, "--reason", "stuck", "--dry-run")
-    assert "1 puts vanish, 1 gets go back" in dry.lines[0]
+    assert "puts that vanish: 1, gets that go back: 1" in dry.lines[0]
     assert len(memory("txn", "list", "--json").document) == 1
     done = memory("txn", "rollback", handle, "--reason", "stuck", "--yes", "--json")
     assert (done.code, done.document["rolled_back"]) == (OK, True)
@@ -95,5 +95,5 @@ def test_a_session_is_shown_and_ended(memory, session):
     assert any("fifo-mode" in line and "queue:q" in line for line in lines)
     assert memory("session", "end", handle, "--reason", "gone").code == USAGE
     ended = memory("session", "end", handle, "--reason", "gone", "--yes")
-    assert "1 deliveries go back, 1 open puts vanish" in ended.lines[0]
+    assert "deliveries that go back: 1, open puts that vanish: 1" in ended.lines[0]
     assert memory("session", "show", handle).code == REFUSED

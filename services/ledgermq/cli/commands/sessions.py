@@ -95,7 +95,8 @@ def end(target: Target, output: Output, handle: int, reason: str, actor: str, ye
     """End SESSION as if its client was lost: what it holds goes back, its puts vanish."""
     with target.connect() as connection:
         status = connection.admin.session(handle).status
-        told = f"{status.in_flight} deliveries go back, {status.open_puts} open puts vanish"
+        told = f"deliveries that go back: {status.in_flight}, open puts that vanish: "
+        told += str(status.open_puts)
         if not yes:
             raise click.UsageError(f"this would end session {handle} ({told}): add --yes")
         position = connection.admin.end_session(handle, reason=reason, actor=actor)

@@ -11,7 +11,7 @@ from ledgermq.cli.options.consent import who_and_why
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import LONG
-from ledgermq.cli.printing.output import Column, Output
+from ledgermq.cli.printing.output import Column, Output, cell_text
 
 if TYPE_CHECKING:
     from ledgermq.protocol.documents.sessions import TransactionStatus
@@ -66,7 +66,7 @@ def show(target: Target, output: Output, session: int) -> None:
     with target.connect() as connection:
         found = connection.admin.transaction(session)
     if output.for_people:
-        output.remark(f"unit of work of session {session}, open since {found.began_at}")
+        output.remark(f"unit of work of session {session}, open since {cell_text(found.began_at)}")
     parts = [("put", found.puts), ("get", found.gets)]
     rows = [{"what": what, **asdict(one)} for what, held in parts for one in held]
     output.table(PARTS, rows, document=asdict(found))
@@ -93,7 +93,7 @@ def rollback(
     """Roll back the unit of work of SESSION: its puts vanish, its gets go back."""
     with target.connect() as connection:
         held = totals(connection.admin.transaction(session))
-        told = f"{held['puts']} puts vanish, {held['gets']} gets go back"
+        told = f"puts that vanish: {held['puts']}, gets that go back: {held['gets']}"
         if not dry_run and not yes:
             raise click.UsageError(f"this would roll back session {session} ({told}): add --yes")
         document: dict[str, Any] = {"session": session, **held, "rolled_back": not dry_run}
