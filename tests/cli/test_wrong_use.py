@@ -173,6 +173,25 @@ def test_wrong_use_ends_with_two(plain, command):
 @pytest.mark.parametrize(
     "command",
     [
+        ("put", "q", "x", "--priority"),
+        ("get", "q", "--count"),
+        ("get", "q", "--wait"),
+        ("up", "--port"),
+        ("worker", "--lanes"),
+        ("check", "cluster", "--lag-max"),
+    ],
+    ids=lambda command: command[-1],
+)
+def test_what_is_no_number_is_called_no_number(plain, command):
+    """Whoever types does not know of ranges of floats."""
+    answer = plain(*command, "high")
+    assert answer.code == exits.USAGE
+    assert f"Invalid value for '{command[-1]}': 'high' is not a valid number" in answer.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
         ("queue", "list", "--bootstrap"),
         ("bridge", "--from-topic", "t", "--to", "queue:q", "--kafka"),
     ],

@@ -20,7 +20,7 @@ from click.core import ParameterSource
 from ledgermq.cli.options.destinations import queue_from
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, json_option, target_options
-from ledgermq.cli.options.together import Command, Count, Number
+from ledgermq.cli.options.together import Command, Count, Long, Number
 from ledgermq.cli.printing.exits import CHECK_FAILED, UNREACHABLE, exit_code_of
 from ledgermq.cli.printing.findings import BAD, GOOD, WARNING, Finding, print_findings
 from ledgermq.cli.printing.output import Output, count_of
@@ -225,7 +225,7 @@ def _waits_for(page: bytes) -> str:
 
 
 def _at_most(flag: str, default: float, text: str) -> Callable[[Command], Command]:
-    kind: Any = click.IntRange(min=0) if isinstance(default, int) else Number(min=0)
+    kind: Any = Long(min=0) if isinstance(default, int) else Number(min=0)
     metavar = "N" if isinstance(default, int) else "SECONDS"
     return click.option(
         flag, type=kind, default=default, show_default=True, metavar=metavar, help=text

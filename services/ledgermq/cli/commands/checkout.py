@@ -13,7 +13,7 @@ import click
 
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import json_option
-from ledgermq.cli.options.together import DIRECTORY
+from ledgermq.cli.options.together import DIRECTORY, Long
 
 
 @click.command(cls=OnceCommand)
@@ -32,7 +32,7 @@ from ledgermq.cli.options.together import DIRECTORY
 @click.option(
     "--runs",
     metavar="NUMBER",
-    type=click.IntRange(min=1),
+    type=Long(min=1),
     default=5,
     show_default=True,
     help="How often each row is measured.",

@@ -14,6 +14,7 @@ from ledgermq.cli.options.destinations import destination_from
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.setting_options import Duration
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.options.together import Long
 from ledgermq.cli.printing.output import Output, count_of
 from ledgermq.errors import LedgerMQError
 
@@ -48,7 +49,7 @@ UNANSWERED_MAX = 10_000
 @click.option(
     "--priority",
     metavar="NUMBER",
-    type=click.IntRange(0, 9),
+    type=Long(0, 9),
     default=4,
     show_default=True,
     help="Messages of a higher priority are delivered first.",

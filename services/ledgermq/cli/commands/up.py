@@ -19,6 +19,7 @@ from ledgermq.cli.options.target import (
     queue_manager_option,
     topic_prefix_option,
 )
+from ledgermq.cli.options.together import Long
 from ledgermq.cli.printing.exits import OK, REFUSED
 from ledgermq.cli.printing.output import Output
 
@@ -30,7 +31,7 @@ START_TIMEOUT_SECONDS: Final = 120.0
 @data_directory_option("Where all data are; made if it is missing.")
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=Long(0, 65535),
     default=PORT_DEFAULT,
     show_default=True,
     metavar="PORT",

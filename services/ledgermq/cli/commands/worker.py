@@ -11,7 +11,7 @@ import click
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.running import running_bootstrap
 from ledgermq.cli.options.target import BOOTSTRAP_DEFAULT, data_directory_option
-from ledgermq.cli.options.together import GIVEN, Command, together
+from ledgermq.cli.options.together import GIVEN, Command, Long, together
 from ledgermq.cli.printing.exits import REFUSED
 from ledgermq.processor.worker.settings import WORKER_OPTIONS, WorkerOption, WorkerSettings
 
@@ -21,7 +21,7 @@ def _option_of(one: WorkerOption) -> Callable[[Command], Command]:
     if one.choices:
         kind = click.Choice(one.choices)
     elif one.lowest is not None:
-        kind = click.IntRange(one.lowest, one.highest)
+        kind = Long(one.lowest, one.highest)
     # Read by the worker's settings, where several values are separated by commas.
     variable = f"LEDGERMQ_{one.setting.upper()}"
     text = f"{one.help}  [env var: {variable}]"

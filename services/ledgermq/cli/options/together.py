@@ -31,6 +31,8 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
 class Number(click.FloatRange):
     """Numbers in a range, in which everything is but what is no number."""
 
+    name = "number"
+
     def convert(self, value: Any, *context: Any) -> Any:
         found = super().convert(value, *context)
         if math.isnan(found):
@@ -39,7 +41,7 @@ class Number(click.FloatRange):
 
 
 class Long(click.IntRange):
-    """Numbers that a record of the log can hold."""
+    """Whole numbers that a record of the log can hold."""
 
     name = "number"
 
