@@ -6,7 +6,7 @@ from typing import Any
 
 from ledgermq.core import apply as apply_module
 from ledgermq.core import moves, unblocking
-from ledgermq.core.destinations import by_name, numbering, subscriptions
+from ledgermq.core.destinations import by_name, copying, subscriptions
 from ledgermq.core.manual import message_operations, relocation
 from ledgermq.core.puts import blocked, putting, quotas
 from ledgermq.core.sessions import sessions
@@ -150,7 +150,7 @@ RELOCATION = Family(
         Fault("any copy passes for the message", relocation, "_difference", does_nothing),
         Fault(
             "where a body stands is lost on the way elsewhere",
-            numbering,
+            copying,
             "_made_as",
             _forgets_body,
             3,
