@@ -7,11 +7,13 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
 
 import pytest
 
+from ledgermq.cli.commands import check
 from ledgermq.cli.commands.check import _checkpoint_finding
 from ledgermq.cli.main import main
 from ledgermq.cli.printing.exits import CHECK_FAILED, OK, UNREACHABLE, USAGE
@@ -244,6 +246,26 @@ def test_the_cluster_is_judged_by_its_limits(cli, queue, connect):
         "QM1 checkpoint": "failed",
         "QM1 units of work": "failed",
     }
+
+
+def test_a_unit_of_work_ages_by_the_log_where_that_is_ahead_of_the_clock(
+    cli, queue, connect, monkeypatch
+):
+    """As after a leap that was set back: nothing would be too old for as long as the leap was."""
+
+    class YesterdaysClock(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) - timedelta(days=1)
+
+    with connect() as connection, connection.session(transacted=True) as session:
+        for body in ("x", "y"):
+            session.producer(f"queue:{queue}").send(body)
+            session.flush()
+            time.sleep(0.1)
+        monkeypatch.setattr(check, "datetime", YesterdaysClock)
+        found = cli("check", "cluster", "--work-age-max", 0, "--json")
+    assert verdicts(found)["QM1 units of work"] == "failed"
 
 
 def test_a_cluster_that_is_not_there_is_unreachable(plain):

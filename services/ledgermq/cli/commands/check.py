@@ -307,7 +307,9 @@ def _manager_findings(
         yield Finding(GOOD if lag <= lag_max else BAD, f"{name} worker", found)
         yield _checkpoint_finding(reader, target, claim, status.position, checkpoint_age_max)
     began = [one.began_at for one in connection.admin.transactions()]
-    age = datetime.now(UTC) - min(began) if began else timedelta()
+    # Log time is ahead for days where a clock leapt and was set back, or ours is behind.
+    now = max(datetime.now(UTC), status.time or datetime.now(UTC))
+    age = now - min(began) if began else timedelta()
     found = f"{count_of(len(began), 'unit', 'units')} of work open"
     found += f", the oldest for {_seconds(age)}" if began else ""
     late = age.total_seconds() > work_age_max
