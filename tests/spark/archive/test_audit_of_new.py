@@ -23,17 +23,23 @@ pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.kafka, pytest.mar
 FIRST = 120
 
 
-@pytest.fixture(scope="module")
-def entries():
-    """A conversation, then whatever comes at random."""
-    script = Script(step_us=0)
-    conversation(script, "talk")
-    RandomLog(script, topics=True).grow(160)
-    session = script.session()
+def purge(session, actor):
+    """Puts two messages and has somebody take them away."""
     session.put("orders", "a", "b")
     purged = {"source": "queue:orders", "subscription": "", "client_id": "", "durable": False}
     chosen = {"selector": "", "sequences": [], "after_sequence": -1, "limit": 0}
-    session.send(PurgeQueue, selection=purged | chosen, actor="bob", reason="as agreed")
+    session.send(PurgeQueue, selection=purged | chosen, actor=actor, reason="as agreed")
+
+
+@pytest.fixture(scope="module")
+def entries():
+    """A conversation, then whatever comes at random; before and after it somebody purges."""
+    script = Script(step_us=0)
+    session = script.session()
+    purge(session, "ann")
+    conversation(script, "talk")
+    RandomLog(script, topics=True).grow(160)
+    purge(session, "bob")
     return [replace(one, stamp=1, wait_seconds=0.0) for one in script.entries]
 
 
@@ -50,6 +56,7 @@ def path(spark, log, tmp_path_factory):
     report = run_audit(log.bootstrap, "QM1", FIRST, archive=path, spark=spark, **log.where)
     assert report.verdict == "agrees", (report.anomalies, report.unproven)
     assert report.compared["operations"] == FIRST + 1
+    assert [one["actor"] for one in report.by_hand] == ["ann"]
     return path
 
 

@@ -9,7 +9,8 @@ from ledgermq_spark.tables.traffic import LISTED_MAX
 if TYPE_CHECKING:
     from ledgermq_spark.laws.facts import Facts
 
-# Corrections first: they are few, and none may be missing for many purges.
+# Corrections first: they are few, and none may be missing for many purges. What was carried into a
+# stretch was done in one before it.
 BY_HAND: Final = f"""
 SELECT replied_at AS position, kind AS operation, target AS queue, number, action,
     coalesce(actor, get_json_object(settings, '$.actor')) AS actor,
@@ -20,9 +21,10 @@ SELECT replied_at AS position, kind AS operation, target AS queue, number, actio
     IF(get_json_object(settings, '$.to_origin') = 'true', 'where each came from',
         get_json_object(settings, '$.target')) AS target,
     IF(reply = 'Administered', reply_number, NULL) AS messages
-FROM {{applied}}
-WHERE reply <> 'Refused' AND kind IN ('Correct', 'PurgeQueue', 'DeleteMessages', 'MoveMessages',
-    'CopyMessages', 'RollbackTransaction', 'EndSession')
+FROM {{applied}} LEFT JOIN {{since}} AS begin USING (queue_manager)
+WHERE replied_at > coalesce(begin.position, -1) AND reply <> 'Refused' AND kind IN (
+    'Correct', 'PurgeQueue', 'DeleteMessages', 'MoveMessages', 'CopyMessages',
+    'RollbackTransaction', 'EndSession')
 ORDER BY kind <> 'Correct', replied_at LIMIT {LISTED_MAX}
 """
 DONE: Final = {
