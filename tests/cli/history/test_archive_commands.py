@@ -48,6 +48,8 @@ def test_update_says_what_it_added_and_nothing_is_added_twice(cli, archived):
     again = cli("archive", "update", archived["directory"], "--at", update["to"], "--json")
     assert again.code == OK
     assert again.document["stretches"] == 0
+    told = cli("archive", "update", archived["directory"], "--at", 2).out
+    assert told == f"{archived['directory']} has all that is on the log of QM1 up to QM1@2\n"
 
 
 def test_an_archive_is_asked_without_a_broker(cli, archived):

@@ -82,7 +82,9 @@ def update(target: Target, output: Output, directory: Path, at: object, every: i
         "to": added[-1].last if added else None,
     }
     if not added:
-        output.done(f"{directory} has all that is on the log of {target.queue_manager}", document)
+        up_to = "" if position is None else f" up to {target.named(position)}"
+        told = f"{directory} has all that is on the log of {target.queue_manager}{up_to}"
+        output.done(told, document)
         return
     output.done(
         f"{count_of(added[-1].last + 1 - added[0].first, 'operation')} added to {directory}, "
