@@ -6,7 +6,7 @@ import click
 import pytest
 
 from ledgermq.cli.examples import EXAMPLES
-from ledgermq.cli.main import cli
+from ledgermq.cli.main import _COMMANDS, _SECTIONS, cli
 
 
 def commands(command=cli, context=None):
@@ -22,6 +22,18 @@ def commands(command=cli, context=None):
 
 
 COMMANDS = commands()
+
+
+def test_every_command_has_its_place_in_help():
+    """One, and no sentence about a command is cut."""
+    listed = [name for names in _SECTIONS.values() for name in names]
+    assert sorted(listed) == sorted(_COMMANDS)
+
+
+@pytest.mark.parametrize("group", [(), ("queue",)], ids=["all", "queue"])
+def test_no_sentence_about_a_command_is_cut(plain, group):
+    """It goes on in the next line."""
+    assert "..." not in plain(*group, "--help").out.partition("Options:")[2]
 
 
 def test_every_command_that_must_be_told_something_has_an_example():

@@ -16,6 +16,7 @@ from typing import Any, Final
 import click
 
 from ledgermq.cli.near_names import check_command, wrong_option
+from ledgermq.cli.options.once import write_commands
 from ledgermq.cli.printing.exits import INTERRUPTED, OK, REFUSED, USAGE, exit_code_of
 from ledgermq.cli.printing.output import Output
 from ledgermq.errors import LedgerMQError
@@ -58,6 +59,18 @@ _COMMANDS: Final = {
     "check": "ledgermq.cli.commands.check:check",
     "bench": "ledgermq.cli.commands.checkout:bench",
     "demo": "ledgermq.cli.commands.checkout:demo",
+}
+# How help lists them.
+_SECTIONS: Final = {
+    "Run and watch": ("up", "worker", "doctor", "check"),
+    "Queues and topics": ("manager", "queue", "topic", "subscription", "group"),
+    "Messages": ("put", "get", "browse", "msg", "dlq"),
+    "What is open, and the room it takes": ("session", "txn", "storage"),
+    "Carry elsewhere, put again": ("bridge", "relay", "journal", "replay"),
+    "What happened": ("trace", "rebuild", "diff", "sql", "tables", "archive", "audit", "chain"),
+    "Log and checkpoints": ("log", "checkpoint", "restore"),
+    "Kafka and its tools": ("schema", "acl"),
+    "In a checkout": ("bench", "demo"),
 }
 _EXTRAS: Final = {
     "faust": "processor",
@@ -103,6 +116,11 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
         return list(_COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, names in _SECTIONS.items():
+            with formatter.section(title):
+                write_commands(self, ctx, formatter, names)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx

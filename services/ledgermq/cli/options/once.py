@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
 import click
 
 from ledgermq.cli.examples import EXAMPLES
 from ledgermq.cli.near_names import check_command
+
+# No sentence has so many characters: none is cut.
+SENTENCE_MAX: Final = 1000
 
 
 class OnceCommand(click.Command):
@@ -42,6 +48,16 @@ class OnceCommand(click.Command):
         super().format_epilog(ctx, formatter)
 
 
+def write_commands(
+    group: click.Group, ctx: click.Context, formatter: click.HelpFormatter, names: Iterable[str]
+) -> None:
+    """Commands with the first sentence of their help, over several lines where that is long."""
+    shown = [(name, group.get_command(ctx, name)) for name in names]
+    formatter.write_dl(
+        [(name, one.get_short_help_str(SENTENCE_MAX)) for name, one in shown if one is not None]
+    )
+
+
 class OnceGroup(click.Group):
     """A group all of whose commands are of that kind; it has no options itself."""
 
@@ -52,3 +68,7 @@ class OnceGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         check_command(ctx, args, self.list_commands(ctx))
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            write_commands(self, ctx, formatter, self.list_commands(ctx))
