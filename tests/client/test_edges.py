@@ -1,12 +1,15 @@
 """Small things at the edges that mutants showed nobody to look at."""
 
+import asyncio
 import uuid
 
 import pytest
 
 import ledgermq
+from ledgermq import aio
 from ledgermq.client.receiving import browser
 from ledgermq.client.settings import TOPIC_PREFIX_DEFAULT, settings_from
+from ledgermq.testing import MemoryBroker
 
 GIVEN = {
     "client_id": None,
@@ -85,6 +88,27 @@ def test_a_session_shows_what_it_is(connection):
     assert repr(session) == f"Session(QM1@{session.handle}, CLIENT, open)"
     session.close()
     assert repr(session).endswith("CLIENT, closed)")
+
+
+def test_what_a_session_makes_shows_what_it_is_too():
+    """For coroutines as for threads: logs and debuggers show it."""
+    connection = MemoryBroker().connect()
+    with connection.session() as session:
+        consumer = session.consumer("queue:q")
+        assert repr(session.producer("queue:q")) == "Producer(queue:q)"
+        assert repr(consumer) == "Consumer(queue:q, open)"
+        consumer.close()
+        assert repr(consumer) == "Consumer(queue:q, closed)"
+
+    async def shown():
+        async with aio.Connection(connection) as own, own.session() as session:
+            async with session.consumer("queue:q") as consumer:
+                return [repr(one) for one in (own, session, consumer, session.producer("queue:q"))]
+
+    own, session, *rest = asyncio.run(shown())
+    assert own == "Connection(QM1 at memory:1, open)"
+    assert (session.startswith("Session(QM1@"), session.endswith(", AUTO, open)")) == (True, True)
+    assert rest == ["Consumer(queue:q, open)", "Producer(queue:q)"]
 
 
 def test_a_rollback_waits_for_the_commit_before_it(connection, queue):

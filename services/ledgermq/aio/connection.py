@@ -95,3 +95,6 @@ class Connection(Closing):
     async def close(self, *, timeout: float | None = None) -> None:
         """See `ledgermq.Connection.close`."""
         await asyncio.to_thread(self._connection.close, timeout=timeout)
+
+    def __repr__(self) -> str:
+        return repr(self._connection)

@@ -375,6 +375,3 @@ class Session(OfSession, ClosingInAnyCase):
                 SES-22).
         """
         self._work.end(timeout)
-
-    def __repr__(self) -> str:
-        return repr(self._work)

@@ -358,3 +358,6 @@ class OfSession:
     def is_closed(self) -> bool:
         """Whether it was closed or lost."""
         return self._work.is_closed
+
+    def __repr__(self) -> str:
+        return repr(self._work)

@@ -571,6 +571,10 @@ class OfConsumer:
     def _check_open(self) -> None:
         self._shared.check_open()
 
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else "open"
+        return f"Consumer({self._shared.destination}, {state})"
+
     def __del__(self) -> None:
         # It may have been refused before it had any.
         if hasattr(self, "_shared"):

@@ -419,6 +419,9 @@ class OfProducer:
     def _check_open(self) -> None:
         self._shared.check_open()
 
+    def __repr__(self) -> str:
+        return f"Producer({self._shared.destination or 'each send names its destination'})"
+
 
 def _checked_id(options: SendOptions, target: str) -> str | None:
     """The deduplication id, if a send may have it."""
