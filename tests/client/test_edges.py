@@ -101,9 +101,12 @@ def test_what_a_session_makes_shows_what_it_is_too():
         assert repr(consumer) == "Consumer(queue:q, closed)"
 
     async def shown():
-        async with aio.Connection(connection) as own, own.session() as session:
-            async with session.consumer("queue:q") as consumer:
-                return [repr(one) for one in (own, session, consumer, session.producer("queue:q"))]
+        async with (
+            aio.Connection(connection) as own,
+            own.session() as session,
+            session.consumer("queue:q") as consumer,
+        ):
+            return [repr(one) for one in (own, session, consumer, session.producer("queue:q"))]
 
     own, session, *rest = asyncio.run(shown())
     assert own == "Connection(QM1 at memory:1, open)"
