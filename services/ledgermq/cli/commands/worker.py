@@ -40,7 +40,10 @@ def _option_of(one: WorkerOption) -> Callable[[Command], Command]:
     help="Address of the Kafka that has the log; several are separated by commas.  [default: the "
     "running `ledgermq up`, else localhost:9092]",
 )
-@data_directory_option()
+@data_directory_option(
+    "Directory of its own; scratch files are in `worker` beneath it. Of a running `ledgermq up` on it "
+    "the broker is used."
+)
 @together(*map(_option_of, WORKER_OPTIONS))
 def worker(
     bootstrap: str | None,
