@@ -167,7 +167,10 @@ def worker(url: str | None, ready: bool, as_json: bool) -> int:
     """
     port = os.environ.get("LEDGERMQ_WEB_PORT", "")
     if url is None and (not port.isdecimal() or int(port) == 0):
-        raise click.UsageError("give --url, or LEDGERMQ_WEB_PORT: a worker takes any free port")
+        raise click.UsageError(
+            "give --url, or LEDGERMQ_WEB_PORT: a worker takes any free port, which its log names "
+            "(metrics on http://...)"
+        )
     address = (url or f"http://127.0.0.1:{port}").rstrip("/") + "/health"
     if not address.startswith(("http://", "https://")):
         raise click.UsageError(f"--url must begin with http:// or https://: {url}")
