@@ -41,8 +41,8 @@ def _option_of(one: WorkerOption) -> Callable[[Command], Command]:
     "running `ledgermq up`, else localhost:9092]",
 )
 @data_directory_option(
-    "Directory of its own, with scratch files in `worker`. Where `ledgermq up` runs on it, its broker "
-    "is used."
+    "Directory of its own, with scratch files in `worker`. Where `ledgermq up` runs on it, its "
+    "broker is used."
 )
 @together(*map(_option_of, WORKER_OPTIONS))
 def worker(
