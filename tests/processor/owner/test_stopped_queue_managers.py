@@ -10,6 +10,7 @@ from ledgermq.errors import WorkerUnavailableError
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Accepted
 from ledgermq.wire.framing.codec import encode_chunk
+from ledgermq.wire.topics.identity import log_identity
 from ledgermq.wire.topics.log_topics import lane_partition
 from ledgermq.wire.topics.registry import Claim, claim_queue_manager
 from support.brokers import topic_surgery as surgery
@@ -133,6 +134,29 @@ def test_a_client_learns_why_its_queue_manager_is_stopped(wide_place, other):
         place.connect(timeout=4.0)
     assert told.value.code == STOPPED
     assert "[log-cut]" in str(told.value)
+
+
+def test_a_session_waits_and_goes_on_when_its_queue_manager_is_mended(wide_place, other):
+    """What it asks to catch up stays without an answer; a refusal would end its connection."""
+    place = wide_place
+    worker = place.worker("second")
+    with place.connect(timeout=90.0, suspect_timeout_seconds=45) as connection:
+        session = connection.session(ack="CLIENT")
+        session.producer("queue:b").send("held")
+        held = session.consumer("queue:b").receive(20)
+        asking = place.client()
+        assert worker.stop() == 0
+        exchange(place)
+        worker = place.worker("third")
+        worker.wait_for_log("QM1 is stopped [checkpoint-mismatch]")
+        number = asking.ask_only("RESYNC")
+        assert asking.ask("QUEUE_MANAGER")["reason"] == STOPPED
+        assert number not in asking.answers
+        here = log_identity(place.bootstrap, place.topics.operations, 20)
+        surgery.rewrite_manifest(place, cluster_id=here.cluster_id)
+        held.acknowledge()
+        assert connection.admin.queue_status("b").message_count == 0
+    put(other)
 
 
 def test_a_worker_ends_where_all_of_its_queue_managers_are_damaged(wide_place, other):
