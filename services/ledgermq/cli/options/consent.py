@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ledgermq.cli.options.together import together
+from ledgermq.cli.printing.output import plain
 from ledgermq.errors import LedgerMQError
 
 if TYPE_CHECKING:
@@ -87,21 +88,17 @@ def expect_answer(what: str) -> None:
 
 
 def confirm(what: str) -> None:
-    """Ask whether to go on with what `what` says.
+    """Ask whether to go on with what `what` says; standard output has nothing of it.
 
     Raises:
         UsageError: Standard input is no terminal.
-        NotConfirmedError: The answer was no, or the input ended (Ctrl-D).
-        Abort: Ctrl-C.
+        NotConfirmedError: The answer was not yes, or the input ended (Ctrl-D).
     """
     expect_answer(what)
     with _undrawn():
-        try:
-            if click.confirm(f"{what}. Go on?", err=True):
-                return
-        except click.Abort as end:
-            # What follows begins a line of its own.
-            click.echo(err=True)
-            if not isinstance(end.__context__, EOFError):
-                raise
-    raise NotConfirmedError("nothing was done: the question was not answered with yes")
+        click.echo(f"{plain(what)}. Go on? [y/N]: ", nl=False, err=True)
+        answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        click.echo(err=True)
+    if answer.strip().lower() not in ("y", "yes"):
+        raise NotConfirmedError("nothing was done: the question was not answered with yes")
