@@ -7,7 +7,7 @@ from hypothesis import given
 
 from support.checks.checked_histories import check_history, examples
 from support.generators.fifo_generators import single_active_histories
-from support.planted.order_faults import SINGLE_ACTIVE
+from support.planted.order_faults import SINGLE_ACTIVE, SINGLE_ACTIVE_SCRIPTS
 from support.planted.planted_faults import expect_found_by, named
 
 
@@ -22,3 +22,9 @@ def test_histories_of_active_consumers_leave_a_sound_state_that_the_model_agrees
 def test_fault_planted_in_who_is_active_is_found(planted):
     """Histories of active consumers are not blind to what is wrong with them."""
     expect_found_by(SINGLE_ACTIVE, planted)
+
+
+@pytest.mark.parametrize("planted", named(SINGLE_ACTIVE_SCRIPTS))
+def test_fault_that_random_histories_seldom_come_to_is_found_in_a_script(planted):
+    """The scripts of active consumers are not blind to it."""
+    expect_found_by(SINGLE_ACTIVE_SCRIPTS, planted)

@@ -32,6 +32,7 @@ FAMILIES = (
     order_faults.FIFO,
     order_faults.SINGLE_ACTIVE,
     order_faults.CONSUMER_PRIORITY,
+    order_faults.SINGLE_ACTIVE_SCRIPTS,
     order_faults.GROUP_ORDER,
     order_faults.GROUP_ORDER_SCRIPTS,
 )
