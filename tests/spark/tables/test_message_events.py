@@ -12,6 +12,7 @@ from ledgermq.core.moves import state_of
 from ledgermq.core.state.message_states import NAMES
 from ledgermq.core.state.records import Subscription, Topic
 from ledgermq.protocol import operations as op
+from ledgermq.protocol.administration import CopyMessages, MoveMessages
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.report import findings_table
 from ledgermq_spark.audit.report.report import write_report
@@ -104,6 +105,34 @@ def test_what_waits_for_room_at_a_topic_is_of_a_topic():
         "SELECT kind, destination FROM {events} WHERE event = 'blocked' ORDER BY position"
     )
     assert [tuple(row.values()) for row in rows] == [("queue", "queue:q"), ("topic", "topic:t")]
+
+
+def test_a_message_that_comes_to_a_queue_twice_at_once_is_told_by_its_numbers():
+    """Its key must tell the rows apart, else whoever merges tables by that loses one."""
+    script, folded = Script(), Logs()
+    session = script.session()
+    session.put("q", "a")
+    for queue in ("n", "old"):
+        session.send(op.CreateQueue, queue=queue)
+    by_bob = {"actor": "bob", "reason": "as agreed"}
+    for _ in range(2):
+        session.send(CopyMessages, selection=all_of("queue:q"), target="queue:n", **by_bob)
+    session.send(MoveMessages, selection=all_of("queue:n"), target="queue:old", **by_bob)
+    folded.fold("QM1", script.entries)
+    _, key, _ = contracts()["messages"]
+    facts = folded.facts(duck_engine())
+    rows = facts.rows(
+        f"SELECT {', '.join(key)} FROM {{rows}}", rows=facts.query(TABLES["messages"])
+    )
+    assert len({tuple(row.values()) for row in rows}) == len(rows) == 5
+    came = Counter((row["store"], row["come_position"]) for row in rows)
+    assert sorted(came.values()) == [1, 1, 1, 2]
+
+
+def all_of(source):
+    """All messages of a queue."""
+    chosen = {"selector": "", "sequences": [], "after_sequence": -1, "limit": 0}
+    return {"source": source, "subscription": "", "client_id": "", "durable": False} | chosen
 
 
 def contracts():
