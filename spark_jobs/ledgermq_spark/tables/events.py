@@ -163,10 +163,15 @@ MESSAGE_EVENTS = f"""
 WITH
 numbered AS (
     SELECT *, IF(after = 'uncommitted put', lead(sequence) OVER stay, sequence) AS own,
-        lag(until_us) OVER stay AS waited_until
+        lag(until_us) OVER numbered_stay AS waited_until
     FROM {{moves}}
-    WINDOW stay AS (
-        PARTITION BY queue_manager, store, kind, put_position, put_index ORDER BY position, step)
+    WINDOW
+        stay AS (PARTITION BY queue_manager, store, kind, put_position, put_index
+            ORDER BY position, step),
+        -- Copies of a message may be in one queue, each with a delay of its own.
+        numbered_stay AS (
+            PARTITION BY queue_manager, store, kind, put_position, put_index, sequence
+            ORDER BY position, step)
 ),
 entries AS (
     SELECT queue_manager, position, kind AS entry, session AS entry_session,

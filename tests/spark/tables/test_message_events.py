@@ -129,6 +129,25 @@ def test_a_message_that_comes_to_a_queue_twice_at_once_is_told_by_its_numbers():
     assert sorted(came.values()) == [1, 1, 1, 2]
 
 
+def test_two_copies_that_wait_in_one_queue_are_moved_for_the_same_reason():
+    """What one waits for is not that of the other."""
+    script, folded = Script(), Logs()
+    session = script.session()
+    session.put("q", "a")
+    session.send(op.CreateQueue, queue="n")
+    by_bob = {"actor": "bob", "reason": "as agreed"}
+    for _ in range(2):
+        session.send(CopyMessages, selection=all_of("queue:q"), target="queue:n", **by_bob)
+    session.send(op.OpenConsumer, consumer=1, destination="queue:n", redelivery_delay_ms=60_000)
+    session.get(2)
+    session.recover((1, 2))
+    session.send(MoveMessages, selection=all_of("queue:n"), target="queue:q", **by_bob)
+    folded.fold("QM1", script.entries)
+    facts = folded.facts(duck_engine())
+    rows = facts.rows("SELECT before, reason FROM {events} WHERE event = 'moved'")
+    assert [tuple(row.values()) for row in rows] == [("delayed", "by administration")] * 2
+
+
 def all_of(source):
     """All messages of a queue."""
     chosen = {"selector": "", "sequences": [], "after_sequence": -1, "limit": 0}
