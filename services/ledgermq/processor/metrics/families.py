@@ -64,8 +64,8 @@ FAMILIES: Final = (
         "messages_returned",
         COUNTER,
         PLACE,
-        "Messages that went back to their queue unacknowledged: recovered, rejected, or "
-        "their consumer or session ended.",
+        "Messages that went back to their queue unacknowledged: recovered, put back by themselves, "
+        "or their consumer or session ended.",
     ),
     Family(
         "messages_expired",
