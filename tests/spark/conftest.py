@@ -1,6 +1,7 @@
 """One Spark session for all tests of the Spark jobs, and one judgement of many logs."""
 
 from collections import defaultdict
+from contextlib import chdir
 
 import pytest
 
@@ -9,19 +10,23 @@ from ledgermq_spark.log.session import spark_session
 from support.audits.engines import duck_engine
 from support.audits.lawful_logs import lawful_logs
 from support.audits.tampered_logs import tampered_logs
+from support.checkout import ROOT
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     """A local Spark session with the Kafka connector, tuned for logs of a few hundred records."""
-    session = spark_session(
-        directory=tmp_path_factory.mktemp("spark"),
-        driver_memory="1500m",
-        log_level="ERROR",
-        # Compiling code costs more here than it could win: for Java, and below for Spark.
-        brief=True,
-        java_options="-XX:+UseSerialGC -XX:MetaspaceSize=256m -Xms1500m -Xmn900m",
-    )
+    # Python's processes find what tests define below the directory in which Spark was started,
+    # which the first test that asks for it may have left.
+    with chdir(ROOT):
+        session = spark_session(
+            directory=tmp_path_factory.mktemp("spark"),
+            driver_memory="2500m",
+            log_level="ERROR",
+            # Compiling code costs more here than it could win: for Java, and below for Spark.
+            brief=True,
+            java_options="-XX:+UseSerialGC -XX:MetaspaceSize=256m -Xms1500m -Xmn900m",
+        )
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     session.conf.set("spark.sql.adaptive.enabled", "false")
