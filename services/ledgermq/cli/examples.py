@@ -30,7 +30,10 @@ EXAMPLES: Final = {
     "queue stat": ("ledgermq queue stat orders", "ledgermq queue stat orders --states"),
     "queue suspend": ("ledgermq queue suspend orders",),
     "queue why": ("ledgermq queue why orders",),
-    "topic create": ("ledgermq topic create prices --time-to-live-override 1h",),
+    "topic create": (
+        "ledgermq topic create prices --time-to-live-override 1h",
+        "ledgermq topic create orders --error-destination queue:dead --moves-unrouted",
+    ),
     "topic alter": ("ledgermq topic alter prices --unacknowledged-max 100",),
     "topic delete": ("ledgermq topic delete prices --purge --yes",),
     "topic show": ("ledgermq topic show prices",),
