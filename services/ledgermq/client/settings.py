@@ -162,9 +162,14 @@ def checked_delay_ms(delay_ms: int | None, default: int) -> int:
 
 def checked_limit_ms(name: str, limit_ms: object) -> int:
     """A time limit of that name; IllegalStateError if out of range."""
-    if not is_whole(limit_ms, 0, TIMING_MS_MAX):
-        raise IllegalStateError(f"{name} is {limit_ms!r}, must be 0 to {TIMING_MS_MAX}")
-    return limit_ms
+    return checked_whole(name, limit_ms, 0, TIMING_MS_MAX)
+
+
+def checked_whole(name: str, value: object, lowest: int, highest: int) -> int:
+    """A whole number of that name; IllegalStateError if out of range."""
+    if not is_whole(value, lowest, highest):
+        raise IllegalStateError(f"{name} is {value!r}, must be {lowest} to {highest}")
+    return value
 
 
 def is_whole(value: object, lowest: int, highest: int) -> TypeGuard[int]:

@@ -46,6 +46,21 @@ def called(place, *words):
     return main([*words, *where, "--timeout", "5"])
 
 
+def keep_copy(broker, files, copy):
+    """Copies what is on the disk of a broker now; it is stopped meanwhile."""
+    broker.stop()
+    shutil.copytree(files, copy)
+    broker.start()
+
+
+def put_copy_back(broker, files, copy):
+    """Lets a broker have what it had before."""
+    broker.stop()
+    shutil.rmtree(files)
+    shutil.copytree(copy, files)
+    broker.start()
+
+
 @pytest.mark.parametrize("kept", [0, -1])
 def test_a_ledger_that_ends_before_what_lanes_tell_stops_the_start_until_it_is_declared_right(
     place, capsys, kept
@@ -119,19 +134,14 @@ def test_a_trimmed_ledger_that_lost_its_end_goes_on_from_the_checkpoint_that_bel
     kept = client.ask("CHECKPOINT")["position"]
     place.close()
     files = own_broker.directory / "data" / f"{place.topics.operations}-0"
-    own_broker.stop()
-    shutil.copytree(files, tmp_path / "older")
-    own_broker.start()
+    keep_copy(own_broker, files, tmp_path / "older")
     worker = place.worker("second", CHECKPOINT_SECONDS=3600)
     client = place.client()
     put(client.open(), 2)
     lost = client.ask("CHECKPOINT")["position"]
     surgery.delete_records(place, place.topics.operations, 0, kept)
     place.close()
-    own_broker.stop()
-    shutil.rmtree(files)
-    shutil.copytree(tmp_path / "older", files)
-    own_broker.start()
+    put_copy_back(own_broker, files, tmp_path / "older")
     wait_for_leader(place)
     surgery.delete_records(place, place.topics.operations, 0, kept)
     refused = place.worker("third", ready=False)
@@ -159,9 +169,7 @@ def test_a_trimmed_ledger_whose_lanes_lost_their_end_goes_on_from_its_newest_che
     place = new_place(own_broker.bootstrap, tmp_path, lanes=1)
     place.worker("first", CHECKPOINT_SECONDS=3600).stop()
     files = own_broker.directory / "data" / f"{place.topics.outcomes}-0"
-    own_broker.stop()
-    shutil.copytree(files, tmp_path / "older")
-    own_broker.start()
+    keep_copy(own_broker, files, tmp_path / "older")
     worker = place.worker("second", CHECKPOINT_SECONDS=3600)
     with place.connect() as connection, connection.session(transacted=True) as session:
         for _ in range(3):
@@ -171,10 +179,7 @@ def test_a_trimmed_ledger_whose_lanes_lost_their_end_goes_on_from_its_newest_che
         needed = connection.admin.log_pins().needed_position
         surgery.delete_records(place, place.topics.operations, 0, needed)
         worker.kill()
-        own_broker.stop()
-        shutil.rmtree(files)
-        shutil.copytree(tmp_path / "older", files)
-        own_broker.start()
+        put_copy_back(own_broker, files, tmp_path / "older")
         worker = place.worker("third")
         assert f"state loaded at position {newest} (from a checkpoint)" in worker.log
         assert "outcomes were lost" in worker.log

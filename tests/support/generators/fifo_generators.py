@@ -103,6 +103,8 @@ class FifoWriter(Writer):
 class SingleActiveWriter(FifoWriter):
     """Draws operations on a queue that, mostly, delivers to one consumer at a time."""
 
+    active: tuple[bool, ...] = (True, True, True, False)
+
     def mode(self) -> dict[str, Any]:
         """Settings that seldom name a mode."""
         modes = (None, None, None, "SERIALIZED", "PROTECTED")
@@ -124,8 +126,8 @@ class SingleActiveWriter(FifoWriter):
         return message
 
     def change(self, session: dict[str, Any]) -> None:
-        """The setting, seldom off, group affinity, and a limit of what a session may hold."""
-        on, most = self.one((True, True, True, False)), self.one((None, None, 0, 2))
+        """Whether one is active, group affinity, and a limit of what a session may hold."""
+        on, most = self.one(self.active), self.one((None, None, 0, 2))
         common = self.common(session)
         told = {"single_active_consumer": on, "unacknowledged_max": most}
         told["group_affinity"] = self.one((None, None, True, False))
@@ -135,16 +137,11 @@ class SingleActiveWriter(FifoWriter):
 class ConsumerPriorityWriter(SingleActiveWriter):
     """Draws operations on a queue some of whose consumers come before others."""
 
+    active = (False, False, False, True)
+
     def asked(self) -> dict[str, Any]:
         """A priority of the consumer, as close to another one and as far as there is."""
         return {"consumer_priority": self.one((0, 0, 1, 1, 5, -1, -(2**31), 2**31 - 1))}
-
-    def change(self, session: dict[str, Any]) -> None:
-        """A mode, seldom one active consumer, and a limit of what a session may hold."""
-        on, most = self.one((False, False, False, True)), self.one((None, None, 0, 2))
-        told = {"single_active_consumer": on, "unacknowledged_max": most}
-        common = self.common(session)
-        self.write(op.AlterQueue(**common, queue="q", settings=self.mode(), **told))
 
 
 @st.composite

@@ -24,7 +24,7 @@ from ledgermq.client.receiving.getting import GetMatch, options_of
 from ledgermq.client.sansio.buffer import ConsumerBuffer
 from ledgermq.client.sansio.protocol import Pending
 from ledgermq.client.sansio.segments import further_of, left_open
-from ledgermq.client.settings import PREFETCH_DEFAULT, checked_delay_ms, is_whole
+from ledgermq.client.settings import PREFETCH_DEFAULT, checked_delay_ms, checked_whole
 from ledgermq.errors import (
     DeliveryUnknownError,
     GetOptionsError,
@@ -93,12 +93,12 @@ class Getter(Generic[M]):
         self.prefetch = PREFETCH_DEFAULT if given is None else given
         if not 0 <= self.prefetch <= CREDIT_MAX:
             raise IllegalStateError(f"prefetch is {given}, must be 0 to {CREDIT_MAX:,}")
-        self._consumer_priority = options.get("consumer_priority", 0)
-        if not is_whole(self._consumer_priority, CONSUMER_PRIORITY_MIN, CONSUMER_PRIORITY_MAX):
-            raise IllegalStateError(
-                f"consumer_priority is {self._consumer_priority!r}, must be a whole number from "
-                f"{CONSUMER_PRIORITY_MIN} to {CONSUMER_PRIORITY_MAX}"
-            )
+        self._consumer_priority = checked_whole(
+            "consumer_priority",
+            options.get("consumer_priority", 0),
+            CONSUMER_PRIORITY_MIN,
+            CONSUMER_PRIORITY_MAX,
+        )
         self.own = self._checked(options_of(options))
         self.closed = False
         # What the call under way wants, and the Get that asked for it by options that changed.

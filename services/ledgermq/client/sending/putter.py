@@ -22,7 +22,7 @@ from ledgermq.client.sending.grouping import GroupPlace, PutState, left_open
 from ledgermq.client.sending.making import Sending
 from ledgermq.client.sending.putting import Grouping, Putting
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
-from ledgermq.client.settings import is_whole
+from ledgermq.client.settings import checked_whole
 from ledgermq.client.tracing import sent
 from ledgermq.errors import (
     IllegalStateError,
@@ -76,11 +76,7 @@ class Putter:
 
     @redelivery_limit.setter
     def redelivery_limit(self, limit: int) -> None:
-        if not is_whole(limit, -1, REDELIVERY_LIMIT_MAX):
-            raise IllegalStateError(
-                f"redelivery_limit is {limit!r}, must be -1 to {REDELIVERY_LIMIT_MAX}"
-            )
-        self._redelivery_limit = limit
+        self._redelivery_limit = checked_whole("redelivery_limit", limit, -1, REDELIVERY_LIMIT_MAX)
 
     def check_open(self) -> None:
         self.engine.check_open()
