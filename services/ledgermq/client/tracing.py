@@ -24,6 +24,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ledgermq.client.engine.steps import Outside, Steps
+from ledgermq.protocol.limits import TEMPORARY
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Link, Span, SpanKind, Tracer, TracerProvider
@@ -34,7 +35,6 @@ Properties = Mapping[str, Any]
 
 PARENT: Final = "traceparent"
 FIELDS: Final = (PARENT, "tracestate")
-TEMPORARY: Final = "temporary/"
 OFF: Final = nullcontext()
 
 # The span of the sending that makes messages now, in this thread or coroutine.

@@ -19,7 +19,7 @@ from ledgermq.core.clock import advance, agrees, next_deadline
 from ledgermq.core.delivery.doubt import tell_handed_through
 from ledgermq.core.delivery.settling import acknowledge
 from ledgermq.core.destinations import administration as destinations
-from ledgermq.core.destinations import by_name, subscriptions
+from ledgermq.core.destinations import bindings, by_name, subscriptions
 from ledgermq.core.entry import Counter, Entry, Listener
 from ledgermq.core.manual import (
     ending,
@@ -66,6 +66,7 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     operations.AlterQueue: destinations.alter,
     operations.AlterQueueManager: manager_settings.alter_queue_manager,
     operations.AlterTopic: destinations.alter,
+    operations.Bind: bindings.bind,
     operations.Close: sessions.close,
     operations.CloseConsumer: consumers.close_consumer,
     operations.Commit: sessions.commit,
@@ -84,6 +85,7 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     operations.Reject: consumers.reject,
     operations.Rollback: sessions.rollback,
     operations.RollbackTransaction: ending.rollback_transaction,
+    operations.Unbind: bindings.unbind,
     operations.Unsubscribe: subscriptions.unsubscribe,
     operations.Upgrade: versions.upgrade,
 }

@@ -77,6 +77,8 @@ TIME_AGREEMENT_US: Final = 10_000_000
 TIME_ROUNDING_US: Final = 50_000
 UNCONFIRMED_SESSION_US: Final = 30_000_000
 
+# What names of temporary destinations begin with.
+TEMPORARY: Final = "temporary/"
 _NAME = re.compile(r"[A-Za-z0-9._/%-]{1,128}", re.ASCII)
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "AlterQueue",
     "AlterQueueManager",
     "AlterTopic",
+    "Bind",
     "Close",
     "CloseConsumer",
     "Commit",
@@ -47,6 +48,7 @@ __all__ = [
     "Suspect",
     "Tick",
     "TimeAgreed",
+    "Unbind",
     "Unreadable",
     "Unsubscribe",
     "Upgrade",
@@ -377,6 +379,23 @@ class Unsubscribe(SessionOperation):
     """Deletes a durable subscription of the connection's client id (SES-62)."""
 
     subscription: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bind(SessionOperation):
+    """Has topics hand copies of what is put to them on to a destination."""
+
+    topics: str
+    destination: str
+    selector: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unbind(SessionOperation):
+    """Ends a binding."""
+
+    topics: str
+    destination: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

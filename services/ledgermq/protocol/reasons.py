@@ -34,6 +34,7 @@ class Reason(StrEnum):
     ANSWER_EXPIRED = "answer-expired", Severity.INTERNAL, "the rest of an answer is there no longer"
     ANSWER_TOO_LARGE = "answer-too-large", Severity.STATE, "an answer does not fit a record"
     BACKUP_INVALID = "backup-invalid", Severity.STATE, "a backup goes back behind an earlier one"
+    BINDING_UNKNOWN = "binding-unknown", Severity.STATE, "there is no such binding"
     CLIENT_ID_IN_USE = "client-id-in-use", Severity.STATE, "another connection has the client id"
     CLIENT_ID_MISSING = "client-id-missing", Severity.OPERATION, "it takes a client id"
     COMMIT_WAITING = "commit-waiting", Severity.STATE, "a commit of the session waits for room"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ledgermq.protocol.administration import MoveMessages, PurgeQueue
 from support.brokers.log_writer import Script
 from support.generators.mixed_histories import mixed_history
-from support.generators.topic_generators import UnroutedWriter
+from support.generators.topic_generators import BindingWriter, UnroutedWriter
 from support.planted.group_planting import clashes
 from support.planted.trial import log_of
 from support.random_logs.random_doubts import RandomDoubts, SegmentDoubts
@@ -59,7 +59,8 @@ RANDOM = (
 )
 # So many histories that mix all generators; `test_mixed` has more.
 MIXED = 4
-UNROUTED = 3
+# So many of each kind of histories of topics.
+TOPICS = 3
 FIFO_MODES = ("PROTECTED", "SERIALIZED", "CONCURRENT", "PROTECTED")
 DELAYS = {"delays_ms": (50, 150, 400), "segmented": True}
 # Seed, the second destination, what else there is.
@@ -96,9 +97,10 @@ def random_logs() -> Iterator[tuple[str, Script]]:
         yield f"random {seed} {what} {place}", log.grow(170)
     for seed in range(MIXED):
         yield f"mixed {seed}", Script(entries=log_of(mixed_history(seed)))
-    for seed in range(UNROUTED):
-        history = mixed_history(seed, kinds=[UnroutedWriter])
-        yield f"unrouted {seed}", Script(entries=log_of(history))
+    for seed in range(TOPICS):
+        for name, kind in (("unrouted", UnroutedWriter), ("bindings", BindingWriter)):
+            history = mixed_history(seed, kinds=[kind])
+            yield f"{name} {seed}", Script(entries=log_of(history))
     yield "random lifetimes", RandomLifetimes(Script(random=random.Random(9))).grow(260)
     yield "random sources", RandomSources(Script(random=random.Random(5))).grow(200)
     yield "random ids", RandomIds(Script(random=random.Random(6))).grow(200)

@@ -47,12 +47,12 @@ class Witness:
         self.waiting: dict[tuple[int, int], tuple[SessionOperation, int]] = {}
         # Removed by hand, by queue; which messages, a selector says.
         self.removed: Counter[str] = Counter()
-        # Whether a setting or an administrator ever said that messages go elsewhere.
+        # Whether a setting, a binding or an administrator ever said that messages go elsewhere.
         self.moves = False
 
     def observe(self, operation: Operation, position: int, found: list[Addressed]) -> None:
         """Follows one entry."""
-        self.moves |= isinstance(operation, MoveMessages | CopyMessages)
+        self.moves |= isinstance(operation, MoveMessages | CopyMessages | op.Bind)
         for index, one in enumerate(found):
             outcome = one.outcome
             assert (outcome.position, outcome.index) == (position, index), "identity"

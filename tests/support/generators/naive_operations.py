@@ -250,6 +250,14 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         journal_lifetime_ms=st.none() | st.sampled_from((-1, 0, 60_000)),
         redelivery=st.none() | st.fixed_dictionaries(redelivery),
     ),
+    st.builds(
+        op.Bind,
+        **common,
+        topics=st.sampled_from(("t", "t.*", "#", "*", "t*", "")),
+        destination=destinations,
+        selector=st.sampled_from(("", "color = 'red'", "color =")),
+    ),
+    st.builds(op.Unbind, **common, topics=st.sampled_from(("t", "#")), destination=destinations),
     st.builds(op.Upgrade, **common, version=st.integers(-1, 1)),
     st.builds(
         op.Correct,

@@ -1,4 +1,4 @@
-"""Histories of topics that move what none of their subscriptions wants, and of who wants what."""
+"""Histories of topics: who wants what, what nobody wants, what goes on by bindings."""
 
 from __future__ import annotations
 
@@ -20,10 +20,17 @@ STEPS = (
     *("close", "open_one", "unsubscribe", "manage", "come_back", "handle", "worker", "temporary"),
 )
 PAUSES_US = (0, 0, 1_000, 1_000_000)
+# Names of several words, and patterns of which most take some of them in.
+WORDY = ("t", "t.a", "t.a/b", "u", "u/b")
+PATTERNS = (*WORDY, "t.*", "*", "#", "#", "t.#", "#/b", "t.#.a", "t.#/b", "*.a/#", "t*", "#.#")
+BINDING_STEPS = (*STEPS, *("bind",) * 6, "unbind", "unbind", "delete_topic")
 
 
 class UnroutedWriter(Writer):
     """Draws operations on two topics and the queue that what nobody wants may go to."""
+
+    names: tuple[str, ...] = TOPICS
+    kinds: tuple[str, ...] = STEPS
 
     def begin(self) -> None:
         """Sessions, the queue, and both topics, of which one sends somewhere."""
@@ -45,7 +52,7 @@ class UnroutedWriter(Writer):
             )
             for one in range(self.one((1, 2, 3)))
         ]
-        topic = "topic:" + self.one(TOPICS)
+        topic = "topic:" + self.one(self.names)
         self.write(op.Put(**self.common(session), destination=topic, messages=messages))
 
     def change(self, session: dict[str, Any]) -> None:
@@ -88,7 +95,51 @@ class UnroutedWriter(Writer):
 
     def step(self) -> None:
         """One entry or a few."""
-        self.step_among(STEPS, PAUSES_US)
+        self.step_among(self.kinds, PAUSES_US)
+
+
+class BindingWriter(UnroutedWriter):
+    """Draws bindings of topics to others and to queues as well."""
+
+    names = WORDY
+    kinds = BINDING_STEPS
+
+    def begin(self) -> None:
+        """What others begin with, a second queue, and a binding."""
+        super().begin()
+        first = self.model.sessions[0]
+        self.write(op.CreateQueue(**self.common(first), queue="r"))
+        self.bind(first)
+        self.publish(first)
+
+    def bind(self, session: dict[str, Any]) -> None:
+        """Topics are bound, or bound otherwise; seldom to what is not there."""
+        destinations = ("queue:q", "queue:r", "queue:r", "topic:t", "topic:u", "topic:x", "q")
+        selectors = ("", "", "color = 'red'", "JMSPriority > 5", "color =")
+        told = {"topics": self.one(PATTERNS), "destination": self.one(destinations)}
+        self.write(op.Bind(**self.common(session), **told, selector=self.one(selectors)))
+
+    def unbind(self, session: dict[str, Any]) -> None:
+        """A binding is ended, seldom one that is not there."""
+        told = [(one["topics"], one["destination"]) for one in self.model.bindings]
+        topics, destination = self.one([*told, *told, ("t", "queue:x")])
+        told = {"topics": topics, "destination": destination}
+        self.write(op.Unbind(**self.common(session), **told))
+
+    def delete_topic(self, session: dict[str, Any]) -> None:
+        """A topic goes, if nothing keeps it; it is made again by its next use."""
+        topic, purge = self.one(self.names), self.one((True, True, False))
+        self.write(op.DeleteTopic(**self.common(session), topic=topic, purge=purge))
+
+
+@st.composite
+def binding_histories(draw: st.DrawFn, steps: int = 20) -> list[Entry]:
+    """Histories in which it matters what bindings hand on."""
+    writer = BindingWriter(draw)
+    writer.begin()
+    for _ in range(steps):
+        writer.step()
+    return writer.history
 
 
 @st.composite

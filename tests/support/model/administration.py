@@ -62,16 +62,9 @@ class ModelAdministration(ModelTopics):
             return "setting-invalid"
         for name in TARGETS:
             target = settings.get(name)
-            if not target:
-                continue
-            if target == destination:
-                return "setting-invalid"
-            if target[:6] not in ("queue:", "topic:"):
-                return "destination-invalid"
-            if target[6:].startswith("temporary/"):
-                return "setting-invalid"
-            if self.place(target) is None:
-                return "destination-unknown"
+            reason = self.check_target(destination, target) if target else None
+            if reason is not None:
+                return reason
         return None
 
     def set_settings(self, place: Row, given: Row | None) -> None:
@@ -103,9 +96,11 @@ class ModelAdministration(ModelTopics):
                 self.active.pop(store, None)
 
     def is_named(self, destination: str) -> bool:
-        """Whether a setting of another names it as where messages go."""
+        """Whether a setting or a binding names it as where messages go."""
         places = [*self.queues, *self.topics]
         if self.redelivery.get("error_destination") == destination:
+            return True
+        if any(one["destination"] == destination for one in self.bindings):
             return True
         return any(one["settings"][name] == destination for one in places for name in TARGETS)
 

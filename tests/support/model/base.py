@@ -46,6 +46,7 @@ class ModelBase(ModelJournal):
         self.queues: list[Row] = []
         self.topics: list[Row] = []
         self.subscriptions: list[Row] = []
+        self.bindings: list[Row] = []
         self.published: list[Row] = []
         self.sessions: list[Row] = []
         self.consumers: list[Row] = []

@@ -199,8 +199,8 @@ class ModelMoves(ModelGroups, ModelFifo):
 
     def _stays_unborn(self, message: Row, reason: str) -> int:
         """When what goes elsewhere may be delivered there; -1: at once."""
-        by_hand = reason in ("moved", "copied", "retried")
-        return int(message["deliver_at"]) if by_hand and message["deliver_at"] > self.time else -1
+        asked_for = reason in ("bound", "moved", "copied", "retried")
+        return int(message["deliver_at"]) if asked_for and message["deliver_at"] > self.time else -1
 
     def destination_of(self, store: str) -> str:
         """How a queue, topic or subscription is told."""

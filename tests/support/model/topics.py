@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ledgermq.selector import SelectorError, parse_selector
-from support.model.base import LIVE, OWN_FIELDS, ModelBase
+from support.model.base import LIVE, OWN_FIELDS
+from support.model.bindings import ModelBindings
 
 Row = dict[str, Any]
 
 
-class ModelTopics(ModelBase):
+class ModelTopics(ModelBindings):
     """What is asked for by consumers of topics, and what becomes of what is published."""
 
     def destination_of(self, store: str) -> str:
@@ -170,16 +171,27 @@ class ModelTopics(ModelBase):
             self.settings_of(topic["id"])["error_destination"] if topic["moves_unrouted"] else ""
         )
         leaving = []
+        bound: dict[str, list[Row]] = {}
         for message in messages:
             self.messages = [one for one in self.messages if one is not message]
             sender = self.session(message["session"])
             message |= {"sequence": topic["given"], "enqueued_at": self.time, "session": None}
             topic["given"] += 1
-            if not self._publish(topic, message, sender):
+            onward = [] if sender is None else self.bound_to(topic, message)
+            for destination in onward:
+                bound.setdefault(destination, []).append(message)
+            if self._publish(topic, message, sender):
+                continue
+            if onward:
+                topic["gone"].append(message | {"place": "moved"})
+            else:
                 moves = target != "" and not self._came_unrouted(message)
                 topic["gone"].append(message | {"place": "moved" if moves else "dropped"})
                 leaving += [message] if moves else []
         self.note_high(topic["id"])
+        for destination, those in bound.items():
+            for message in those:
+                self.transfer(message, destination, "bound")
         for message in leaving:
             self.transfer(message, target, "unrouted")
         return first

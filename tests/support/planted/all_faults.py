@@ -28,6 +28,8 @@ FAMILIES = (
     deduplication_faults.DEDUPLICATION_SCRIPTS,
     inheritance_faults.INHERITANCE,
     topic_faults.UNROUTED,
+    topic_faults.BINDINGS,
+    topic_faults.BINDINGS_SCRIPTS,
     order_faults.GROUPS,
     order_faults.FIFO,
     order_faults.SINGLE_ACTIVE,

@@ -1,12 +1,14 @@
-"""Faults to be planted in what becomes of messages that no subscription wants."""
+"""Faults to be planted in what topics hand on, and in what becomes of what nobody wants."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ledgermq.core.destinations import numbering
-from support.generators.topic_generators import unrouted_histories
-from support.planted.planted_faults import Family, Fault, does_nothing, drawn, never
+from ledgermq.core.destinations import bindings, by_name, numbering
+from support.checkout import SCRIPTS
+from support.generators.topic_generators import binding_histories, unrouted_histories
+from support.planted.planted_faults import Family, Fault, does_nothing, drawn, never, played
+from support.scripts.script import read_scripts
 
 
 def _once_more(original: Any) -> Any:
@@ -36,4 +38,73 @@ UNROUTED = Family(
         Fault("what goes does not arrive", numbering, "transfer", does_nothing),
     ),
     drawn(unrouted_histories()),
+)
+
+
+def _whatever_is_selected(original: Any) -> Any:
+    def bound_to(topic, message):
+        destinations = [one.destination for one in topic.bindings]
+        return dict.fromkeys(one for one in destinations if one != topic.destination)
+
+    return bound_to
+
+
+def _as_often_as_bound(original: Any) -> Any:
+    def bound_to(topic, message):
+        wanted = original(topic, message)
+        return [one.destination for one in topic.bindings if one.destination in wanted]
+
+    return bound_to
+
+
+def _the_last_first(original: Any) -> Any:
+    return lambda topic, message: [*original(topic, message)][::-1]
+
+
+def _to_itself(original: Any) -> Any:
+    def bound_to(topic, message):
+        own = [one.destination for one in topic.bindings if one.destination == topic.destination]
+        return dict.fromkeys([*original(topic, message), *own])
+
+    return bound_to
+
+
+def _whoever_puts(original: Any) -> Any:
+    def publish(entry, topic, messages, before, session):
+        session = session or next(iter(entry.state.sessions.values()), None)
+        original(entry, topic, messages, before, session)
+
+    return publish
+
+
+def _names_that_are_equal(original: Any) -> Any:
+    return lambda pattern, topic: pattern == topic
+
+
+def _temporary_ones_too(original: Any) -> Any:
+    return lambda pattern, topic: pattern == "#" or original(pattern, topic)
+
+
+BINDINGS = Family(
+    "bindings",
+    (
+        Fault("nothing is handed on", numbering, "_bound_to", lambda _: lambda *_: ()),
+        Fault("what is not selected is handed on", numbering, "_bound_to", _whatever_is_selected),
+        Fault("each binding hands on", numbering, "_bound_to", _as_often_as_bound),
+        Fault("what comes from elsewhere is handed on", numbering, "_publish", _whoever_puts),
+        Fault("what is handed on does not arrive", numbering, "transfer", does_nothing),
+        Fault("no new topic is taken in", by_name, "takes_in", never),
+        Fault("words stand for themselves", bindings, "takes_in", _names_that_are_equal),
+    ),
+    drawn(binding_histories()),
+)
+# Scripts show them: random histories seldom come to that.
+BINDINGS_SCRIPTS = Family(
+    "bindings in scripts",
+    (
+        Fault("temporary topics are taken in", by_name, "takes_in", _temporary_ones_too),
+        Fault("a topic hands on to itself", numbering, "_bound_to", _to_itself),
+        Fault("what was bound is kept", bindings, "unname", does_nothing),
+    ),
+    played(lambda: read_scripts((SCRIPTS / "bindings.txt").read_text(encoding="utf-8"))),
 )

@@ -10,7 +10,7 @@ from ledgermq.protocol.administration import PositionsSkipped, VersionOffered
 from ledgermq.protocol.operations import Operation
 from ledgermq.protocol.settings import given_settings, redelivery_in
 from support.scripts.script import Line, time_us
-from support.scripts.verb_parts import Verb, common, yes
+from support.scripts.verb_parts import Verb, common, selector_text, yes
 
 if TYPE_CHECKING:
     from support.scripts.play import Player
@@ -46,6 +46,21 @@ def _alter_topic(player: Player, line: Line) -> Operation:
 def _delete_topic(player: Player, line: Line) -> Operation:
     purge = "purge" in line.words[1:]
     return operations.DeleteTopic(**common(player, line), topic=line.words[0], purge=purge)
+
+
+def _bound(line: Line) -> dict[str, str]:
+    """A pattern of topics and a destination; `"#"` alone is no comment."""
+    topics, destination = line.words
+    return {"topics": topics.strip('"'), "destination": destination}
+
+
+def _bind(player: Player, line: Line) -> Operation:
+    selector = selector_text(line.options.get("selector"))
+    return operations.Bind(**common(player, line), **_bound(line), selector=selector)
+
+
+def _unbind(player: Player, line: Line) -> Operation:
+    return operations.Unbind(**common(player, line), **_bound(line))
 
 
 def _create(player: Player, line: Line) -> Operation:
@@ -204,11 +219,13 @@ ADMINISTRATION_VERBS: dict[str, Verb] = {
     "alter-manager": _alter_manager,
     "alter-topic": _alter_topic,
     "correct": _correct,
+    "bind": _bind,
     "create": _create,
     "create-topic": _create_topic,
     "delete": _delete,
     "delete-topic": _delete_topic,
     "offer": _offer,
     "skip": _skip,
+    "unbind": _unbind,
     "upgrade": _upgrade,
 }

@@ -146,6 +146,8 @@ class Player:
                 assert told == self.model.blocked_status(place.destination)
             assert self.topic_statuses == self.model.topic_statuses()
             assert topic_query.subscription_statuses(state) == self.model.subscription_statuses()
+            told = [document for _, document in topic_query.binding_entries(state, "")]
+            assert told == self.model.bindings
             assert query.session_statuses(state) == list(self.model.session_statuses())
             assert _stored(state) == self.model.stored()
             assert [_numbers(one) for one in state.sessions.values()] == self.model.numbers()

@@ -21,7 +21,7 @@ def expire(entry: Entry, message: Message, before: int, flight: Flight | None = 
     queue = message.queue
     move(entry, queue, (message,), before, GONE, cause=EXPIRED, flight=flight)
     if queue.settings.expiry_destination:
-        transfer(entry, message, queue.settings.expiry_destination, EXPIRED)
+        transfer(entry, (message,), queue.settings.expiry_destination, EXPIRED)
 
 
 def expire_due(entry: Entry) -> None:

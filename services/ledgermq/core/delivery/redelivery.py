@@ -114,7 +114,7 @@ def _send_away(
     cause = MOVED if destination else DROPPED
     move(entry, queue, (message,), before, GONE, cause=cause, flight=flight)
     if destination:
-        transfer(entry, message, destination, reason)
+        transfer(entry, (message,), destination, reason)
 
 
 def follow_parked(entry: Entry) -> None:
@@ -139,4 +139,4 @@ def _follow_in(entry: Entry, queue: Queue) -> None:
             assert key is not None, "its group is parked"
             del order.parked[key]
         move(entry, queue, (message,), state_of(message), GONE, cause=MOVED)
-        transfer(entry, message, queue.settings.error_destination, GROUP_PARKED)
+        transfer(entry, (message,), queue.settings.error_destination, GROUP_PARKED)

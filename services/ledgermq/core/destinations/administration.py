@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ledgermq.core.destinations.by_name import (
-    TEMPORARY,
     UNKNOWN,
     add_destination,
     check_new_name,
     check_owner,
+    check_target,
     configure,
     find_destination,
     new_destination,
@@ -23,7 +23,7 @@ from ledgermq.core.destinations.resume_marks import changed_mark, checked_mark
 from ledgermq.core.entry import Entry
 from ledgermq.core.order.affinity import set_affinity
 from ledgermq.core.order.single_active import set_single_active_consumer
-from ledgermq.core.quoting import quoted, shown_name
+from ledgermq.core.quoting import shown_name
 from ledgermq.core.ranges import check_range
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import UNCOMMITTED
@@ -165,23 +165,9 @@ def checked_settings(
     if wrong is not None:
         return Refusal(Reason.SETTING_INVALID, wrong)
     for name, destination in targets_of(settings).items():
-        if destination == of:
-            return Refusal(Reason.SETTING_INVALID, f"{name} of {destination} may not be itself")
-        if not destination.startswith(("queue:", "topic:")):
-            return Refusal(
-                Reason.DESTINATION_INVALID,
-                f"{name} {quoted(destination)} is not queue:NAME or topic:NAME",
-            )
-        if destination.partition(":")[2].startswith(TEMPORARY):
-            return Refusal(
-                Reason.SETTING_INVALID,
-                f"{name} {quoted(destination)}: it would end with its connection",
-            )
-        if find_destination(state, destination) is None:
-            return Refusal(
-                Reason.DESTINATION_UNKNOWN,
-                f"{name} {quoted(destination)} does not exist; create it first",
-            )
+        refusal = check_target(state, of, name, destination)
+        if refusal is not None:
+            return refusal
     return settings
 
 

@@ -17,14 +17,14 @@ from ledgermq.core.quoting import quoted
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import GONE, PURGED, UNCOMMITTED
 from ledgermq.core.state.records import Connection, Queue, Session, Topic
-from ledgermq.protocol.limits import is_name
+from ledgermq.protocol.limits import TEMPORARY, is_name
 from ledgermq.protocol.operations import CreateTemporary
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import DEFAULTS, Given, Settings, inherited, targets_of
+from ledgermq.protocol.topic_patterns import takes_in
 
 QUEUE_PREFIX = "queue:"
 TOPIC_PREFIX = "topic:"
-TEMPORARY = "temporary/"
 THE_QUEUE_MANAGER: Final = "the queue manager"
 
 UNKNOWN: Final = {"queue": Reason.QUEUE_UNKNOWN, "topic": Reason.TOPIC_UNKNOWN}
@@ -91,14 +91,17 @@ def new_destination(state: QueueManager, destination: str, position: int) -> Que
 def add_destination(state: QueueManager, found: Queue) -> None:
     """Adds a queue or topic, unless it is there; what waited for room may find other settings."""
     found.settings = _settings_in_force(state, found)
+    standing = find_destination(state, found.destination)
+    if standing is found:
+        return
+    assert standing is None, f"there is a {found.name}"
     if isinstance(found, Topic):
-        assert state.topics.setdefault(found.name, found) is found, f"there is a {found.name}"
-        return
-    if state.queues.get(found.name) is found:
-        return
-    assert found.name not in state.queues, f"there is a {found.name}"
-    add_store(state, found)
-    state.queues[found.name] = found
+        state.topics[found.name] = found
+        bindings = state.bindings.values()
+        found.bindings = [one for one in bindings if takes_in(one.topics, found.name)]
+    else:
+        add_store(state, found)
+        state.queues[found.name] = found
 
 
 def add_store(state: QueueManager, store: Queue) -> None:
@@ -147,11 +150,38 @@ def configure_all(state: QueueManager, redelivery: Settings) -> None:
 def _name_targets(state: QueueManager, by: str, before: Settings, settings: Settings) -> None:
     """Notes which destinations settings name: those are not deleted."""
     for name, destination in targets_of(before).items():
-        del state.named[destination][(by, name)]
-        if not state.named[destination]:
-            del state.named[destination]
+        unname(state, destination, by, name)
     for name, destination in targets_of(settings).items():
         state.named.setdefault(destination, {})[(by, name)] = None
+
+
+def unname(state: QueueManager, destination: str, by: str, name: str) -> None:
+    """Forgets that something names a destination as where messages go."""
+    del state.named[destination][(by, name)]
+    if not state.named[destination]:
+        del state.named[destination]
+
+
+def check_target(state: QueueManager, of: str, name: str, destination: str) -> Refusal | None:
+    """Whether messages of something may go to a destination that it names so (INF-16)."""
+    if destination == of:
+        return Refusal(Reason.SETTING_INVALID, f"{name} of {destination} may not be itself")
+    if not destination.startswith((QUEUE_PREFIX, TOPIC_PREFIX)):
+        return Refusal(
+            Reason.DESTINATION_INVALID,
+            f"{name} {quoted(destination)} is not queue:NAME or topic:NAME",
+        )
+    if destination.partition(":")[2].startswith(TEMPORARY):
+        return Refusal(
+            Reason.SETTING_INVALID,
+            f"{name} {quoted(destination)}: it would end with its connection",
+        )
+    if find_destination(state, destination) is None:
+        return Refusal(
+            Reason.DESTINATION_UNKNOWN,
+            f"{name} {quoted(destination)} does not exist; create it first",
+        )
+    return None
 
 
 def _put_in_force(state: QueueManager, found: Queue) -> None:

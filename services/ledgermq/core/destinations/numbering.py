@@ -5,6 +5,7 @@ So does what left another destination and goes on here, as a new message (INF-12
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import Final
 
@@ -43,11 +44,12 @@ CREATED_POSITION: Final = attrgetter("created_position")
 REDELIVERY_LIMIT: Final = "redelivery-limit"
 REJECTED: Final = "rejected"
 UNROUTED: Final = "unrouted"
-# Those of an administrator: what was unborn stays so.
+BOUND: Final = "bound"
 MOVED_BY_HAND: Final = "moved"
 COPIED: Final = "copied"
 RETRIED: Final = "retried"
-BY_HAND: Final = (MOVED_BY_HAND, COPIED, RETRIED)
+# Those that are no failure: somebody asked for it, and what was unborn stays so.
+ASKED_FOR: Final = (BOUND, MOVED_BY_HAND, COPIED, RETRIED)
 
 
 def enqueue(
@@ -107,12 +109,17 @@ def _arrive(
 def _publish(
     entry: Entry, topic: Topic, messages: list[Message], before: int, session: Session | None
 ) -> None:
-    """Hands copies of messages to the subscriptions that there are now (SEQ-17, SES-70)."""
+    """Hands copies of messages to the subscriptions that there are now (SEQ-17, SES-70).
+
+    So it does to destinations that the topic is bound to, if a session puts them.
+    """
     sender = None if session is None else session.connection
     copies: dict[int, list[Message]] = {}
+    bound: dict[str, list[Message]] = {}
     published: list[Message] = []
     dropped: list[Message] = []
     moved: list[Message] = []
+    unrouted: list[Message] = []
     for message in messages:
         publication = Publication(message.enqueued_at)
         # In the order in which they were made.
@@ -121,11 +128,17 @@ def _publish(
                 created = subscription.created_position
                 copies.setdefault(created, []).append(copy_for(message, subscription))
                 publication.holders += 1
+        destinations = () if session is None else _bound_to(topic, message)
+        for destination in destinations:
+            bound.setdefault(destination, []).append(message)
         if publication.holders:
             topic.publications[message.sequence] = publication
             published.append(message)
+        elif destinations:
+            moved.append(message)
         elif topic.moves_unrouted and _may_be_moved(topic, message):
             moved.append(message)
+            unrouted.append(message)
         else:
             dropped.append(message)
     move(entry, topic, published, before, PUBLISHED, session=session)
@@ -136,8 +149,20 @@ def _publish(
         subscription.next_sequence = here[-1].sequence + 1
         subscription.added += len(here)
         _arrive(entry, subscription, here, NEW, None)
-    for message in moved:
-        transfer(entry, message, topic.settings.error_destination, UNROUTED)
+    for destination, those in bound.items():
+        transfer(entry, those, destination, BOUND)
+    for message in unrouted:
+        transfer(entry, (message,), topic.settings.error_destination, UNROUTED)
+
+
+def _bound_to(topic: Topic, message: Message) -> Iterable[str]:
+    """Where bindings hand a message on, each destination once."""
+    return dict.fromkeys(
+        one.destination
+        for one in topic.bindings
+        if one.destination != topic.destination
+        and (one.selector is None or matches(one.selector, message))
+    )
 
 
 def _may_be_moved(topic: Topic, message: Message) -> bool:
@@ -171,24 +196,28 @@ def hand_no_more(subscription: Subscription) -> None:
     subscription.topic.by_value.remove(subscription.created_position, asked)
 
 
-def transfer(entry: Entry, message: Message, destination: str, reason: str) -> None:
-    """Puts a message to a destination that is there, as a new one, numbered now; never refused.
+def transfer(entry: Entry, messages: Iterable[Message], destination: str, reason: str) -> None:
+    """Puts messages to a destination that is there, as new ones, numbered now; never refused.
 
-    It keeps its identity, its body's place in the log and in the storage and its sender's header,
-    and says where it came from. Whatever names a destination has made sure that it is there, and
-    goes before it.
+    They keep their identities, the places of their bodies in the log and in the storage and their
+    senders' headers, and say where they came from. Whatever names a destination has made sure that
+    it is there, and goes before it.
 
-    The message has left its queue, unless this is a copy. One that expired never expires by its
-    own time again. Of one that came back too often, or was rejected, the sender's redelivery limit
-    is not asked for.
+    The messages have left their queue, unless these are copies. One that expired never expires by
+    its own time again. Of one that came back too often, or was rejected, the sender's redelivery
+    limit is not asked for.
     """
     target = find_destination(entry.state, destination)
     assert target is not None, f"{destination} is named by a setting or was looked for"
+    enqueue(entry, target, [_moved(entry, one, target, reason) for one in messages], NEW)
+
+
+def _moved(entry: Entry, message: Message, target: Queue, reason: str) -> Message:
     moved = copy_to(message, target)
     times = message.times
     expires_at = -1 if times is None or reason == EXPIRED else times.expires_at
     deliver_at = -1
-    if times is not None and reason in BY_HAND and times.deliver_at > entry.state.time:
+    if times is not None and reason in ASKED_FOR and times.deliver_at > entry.state.time:
         deliver_at = times.deliver_at
     header = None if reason in (REDELIVERY_LIMIT, REJECTED) else message.header
     limit = redelivery_limit(header, target.settings)
@@ -203,4 +232,4 @@ def transfer(entry: Entry, message: Message, destination: str, reason: str) -> N
     )
     moved.segment = message.segment
     moved.segment.hold(moved.size_bytes)
-    enqueue(entry, target, [moved], NEW)
+    return moved

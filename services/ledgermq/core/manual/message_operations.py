@@ -61,9 +61,9 @@ def move_messages(
         move(entry, queue, (message,), state_of(message), GONE, cause=MOVED)
         if operation.to_origin:
             assert message.origin is not None, "only what came from somewhere was chosen"
-            transfer(entry, message, message.origin["destination"], RETRIED)
+            transfer(entry, (message,), message.origin["destination"], RETRIED)
         else:
-            transfer(entry, message, operation.target, MOVED_BY_HAND)
+            transfer(entry, (message,), operation.target, MOVED_BY_HAND)
     return administered(entry, operation, chosen)
 
 
@@ -78,7 +78,7 @@ def copy_messages(
     if refusal is not None:
         return refusal
     for message in chosen.messages:
-        transfer(entry, message, operation.target, COPIED)
+        transfer(entry, (message,), operation.target, COPIED)
     return administered(entry, operation, chosen)
 
 

@@ -24,6 +24,7 @@ from ledgermq.core.state.message_states import (
 )
 from ledgermq.core.state.records import Message, Publication, Queue, ResumeMark, Subscription, Topic
 from ledgermq.protocol.documents.destinations import (
+    BindingStatus,
     BlockedStatus,
     QueueStatus,
     SubscriptionStatus,
@@ -80,6 +81,15 @@ def source_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Docum
         if not after or (destination, partition, name) > behind:
             told = {"destination": destination, "name": name, "partition": partition}
             yield f"{destination} {partition} {name}", told | {"taken": taken}
+
+
+def binding_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Document]]:
+    """Bindings behind the one that was made at a position, in the order in which they were made."""
+    for binding in state.bindings.values():
+        if binding.created_position > place_in(after):
+            selector = binding.selector
+            text = "" if selector is None else selector.text
+            yield str(binding.created_position), document_of(BindingStatus, binding, selector=text)
 
 
 def _by_name(

@@ -14,6 +14,7 @@ from ledgermq.core.order.group_positions import disagreement
 from ledgermq.core.order.selecting import selector_of
 from ledgermq.core.puts.quotas import held_by_all
 from ledgermq.core.queries.destination_status import (
+    binding_entries,
     destination_status,
     queue_entries,
     queue_statuses,
@@ -217,6 +218,7 @@ def _origins(chosen: Chosen, after: str) -> Iterator[tuple[str, Document]]:
 
 # Kinds whose answer is a list of all there is of something, behind a place, page by page.
 LISTINGS: Final[dict[str, Callable[[QueueManager, str], Iterator[tuple[str, Document]]]]] = {
+    "BINDINGS": binding_entries,
     "QUEUES": queue_entries,
     "SESSIONS": session_entries,
     "SOURCES": source_entries,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
+from ledgermq.core.destinations.bindings import add_binding
 from ledgermq.core.destinations.by_name import (
     add_destination,
     configure,
@@ -19,6 +20,7 @@ from ledgermq.core.state.known_ids import Deduplication, KnownId
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import GONE_BY, PUBLISHED
 from ledgermq.core.state.records import (
+    Binding,
     Publication,
     Queue,
     ResumeMark,
@@ -27,7 +29,7 @@ from ledgermq.core.state.records import (
     Topic,
 )
 from ledgermq.protocol.settings import DEFAULTS, changed, redelivery_of, settings_record
-from ledgermq.selector import parse_selector
+from ledgermq.selector import Selector, parse_selector
 
 COUNTED: Final = (
     "name",
@@ -46,6 +48,7 @@ QUEUE: Final = Fields(
     "unacknowledged_max",
 )
 SUBSCRIPTION: Final = Fields(*COUNTED, "shared", "no_local", "added")
+BINDING: Final = Fields("topics", "destination", "created_position")
 
 
 def destination_entries(state: QueueManager) -> Record:
@@ -98,6 +101,7 @@ def destination_entries(state: QueueManager) -> Record:
             if one.consumer_priority
         ],
         "moving_unrouted": [one.destination for one in topics if one.moves_unrouted],
+        "bindings": binding_records(state),
         "deduplication": [
             {
                 "destination": one.destination,
@@ -112,6 +116,16 @@ def destination_entries(state: QueueManager) -> Record:
             if one.deduplication is not None
         ],
     }
+
+
+def binding_records(state: QueueManager) -> list[Record]:
+    return [
+        BINDING.of(one) | {"selector": _text_of(one.selector)} for one in state.bindings.values()
+    ]
+
+
+def _text_of(selector: Selector | None) -> str:
+    return "" if selector is None else selector.text
 
 
 def _resume_mark_entry(destination: str, mark: ResumeMark) -> Record:
@@ -178,14 +192,13 @@ def _order_entry(store: Queue) -> Record:
 
 
 def _subscription_entry(subscription: Subscription) -> Record:
-    selector = subscription.selector
     return {
         **SUBSCRIPTION.of(subscription),
         **_gone_entry(subscription),
         **_order_entry(subscription),
         **subscription.key._asdict(),
         "topic": subscription.topic.name,
-        "selector": "" if selector is None else selector.text,
+        "selector": _text_of(subscription.selector),
     }
 
 
@@ -210,38 +223,47 @@ def restore_destinations(state: QueueManager, root: Record) -> None:
     for topic in state.topics.values():
         topic.unacknowledged_max = root["topic_unacknowledged_max"].get(topic.name, 0)
     for name in root["single_active"]:
-        single = find_destination(state, name)
-        assert single is not None, "what has the setting is there"
-        single.single_active_consumer = True
+        _standing(state, name).single_active_consumer = True
     for name in root["moving_unrouted"]:
         state.topics[name.removeprefix("topic:")].moves_unrouted = True
     for entry in root["sources"]:
-        taker = find_destination(state, entry["destination"])
-        assert taker is not None, "what takes is there"
+        taker = _standing(state, entry["destination"])
         taker.sources[entry["name"], entry["partition"]] = entry["taken"]
     _restore_resume_marks(state, root)
     for entry in root["deduplication"]:
-        finder = find_destination(state, entry["destination"])
-        assert finder is not None, "what remembers is there"
-        finder.deduplication = Deduplication(entry["window_ms"], entry["ids_max"])
+        remembered = Deduplication(entry["window_ms"], entry["ids_max"])
+        _standing(state, entry["destination"]).deduplication = remembered
         for one in entry["ids"]:
             known = KnownId(one["since"], one["first_sequence"])
-            finder.deduplication.ids[one["deduplication_id"]] = known
+            remembered.ids[one["deduplication_id"]] = known
     for entry in root["subscriptions"]:
         add_subscription(state, _subscription_from(state, entry))
     for name in root["not_inheriting"]:
-        alone = find_destination(state, name)
-        assert alone is not None, "what takes nothing is there"
-        alone.inherits_redelivery = False
+        _standing(state, name).inherits_redelivery = False
     configure_all(state, changed(DEFAULTS, root["redelivery"]))
     for found, entry in configured:
         configure(state, found, changed(DEFAULTS, entry["settings"]))
+    _restore_bindings(state, root)
     for entry in (*root["queues"], *root["subscriptions"]):
         store = state.stores[entry["created_position"]]
         if store.received is not None:
             store.received = OrderedDict.fromkeys(entry["received"])
         if store.group_order is not None:
             store.group_order.parked = {one["key"]: one["sequence"] for one in entry["parked"]}
+
+
+def _standing(state: QueueManager, destination: str) -> Queue:
+    """What a Root names beside the queues and topics themselves."""
+    found = find_destination(state, destination)
+    assert found is not None, f"{destination} is there"
+    return found
+
+
+def _restore_bindings(state: QueueManager, root: Record) -> None:
+    for entry in root["bindings"]:
+        selector = parse_selector(entry["selector"])
+        made = Binding(entry["topics"], entry["destination"], selector, entry["created_position"])
+        add_binding(state, made)
 
 
 def _subscription_from(state: QueueManager, entry: Record) -> Subscription:

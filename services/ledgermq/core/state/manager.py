@@ -11,6 +11,7 @@ from typing import Final
 from ledgermq.core.state.journal import Journal
 from ledgermq.core.state.lifetimes import Lifetimes
 from ledgermq.core.state.records import (
+    Binding,
     BlockedPut,
     Connection,
     Message,
@@ -46,6 +47,8 @@ class QueueManager:
     queues: dict[str, Queue] = field(default_factory=dict)
     topics: dict[str, Topic] = field(default_factory=dict)
     subscriptions: dict[SubscriptionKey, Subscription] = field(default_factory=dict)
+    # By pattern and destination, in the order in which they were made.
+    bindings: dict[tuple[str, str], Binding] = field(default_factory=dict)
     # All that hold messages, queues and subscriptions, by the position of their creation.
     stores: dict[int, Queue] = field(default_factory=dict)
     client_ids: dict[str, Connection] = field(default_factory=dict)

@@ -414,6 +414,17 @@ class Subscription(Queue):
 
 
 @dataclass(slots=True, eq=False, repr=False)
+class Binding:
+    """What is put to some topics goes on to a destination, as far as its selector wants it."""
+
+    # The pattern of their names.
+    topics: str
+    destination: str
+    selector: Selector | None
+    created_position: int
+
+
+@dataclass(slots=True, eq=False, repr=False)
 class Publication:
     """A topic message that some subscription still has: how many, and when it was numbered."""
 
@@ -437,6 +448,8 @@ class Topic(Queue):
     by_value: ByValue[int, Subscription, Message] = field(default_factory=ByValue)
     # Whether what no subscription wants goes to the error destination.
     moves_unrouted: bool = False
+    # Those that take in its name, in the order in which they were made.
+    bindings: list[Binding] = field(default_factory=list)
 
     @property
     def destination(self) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ledgermq.core.destinations.by_name import TEMPORARY as TEMPORARY_PREFIX
 from ledgermq.core.state.records import Queue
+from ledgermq.protocol.limits import TEMPORARY as TEMPORARY_PREFIX
 
 # Names of destinations begin with queue: or topic:, so that no destination is called like these.
 TEMPORARY: Final = "temporary"

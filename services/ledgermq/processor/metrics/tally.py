@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ledgermq.core.destinations.numbering import BY_HAND, REDELIVERY_LIMIT, REJECTED
+from ledgermq.core.destinations.numbering import ASKED_FOR, REDELIVERY_LIMIT, REJECTED
 from ledgermq.core.state.message_states import (
     AVAILABLE,
     CONSUMED,
@@ -92,7 +92,7 @@ class Tally:
             return
         for message in messages:
             origin = message.origin
-            if origin is not None and origin["reason"] not in BY_HAND:
+            if origin is not None and origin["reason"] not in ASKED_FOR:
                 label = self.labels.of_name(origin["destination"])
                 self._events["dead_lettered", label, origin["reason"]] += 1
 

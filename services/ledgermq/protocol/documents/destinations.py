@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from ledgermq.protocol.documents.fields import BESIDE
+from ledgermq.protocol.topic_patterns import takes_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +243,30 @@ class SubscriptionStatus:
     def durable(self) -> bool:
         """Whether it outlives its consumers."""
         return self.kind == "durable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BindingStatus:
+    """What is put to some topics goes on to a destination (PROTOCOL.md §5, Bind).
+
+    Attributes:
+        topics: Pattern of their names: words between dots or slashes; `*` is any one word, `#` any
+            number of them.
+        position: Log position that this is true at.
+        destination: Where it goes, as `queue:NAME` or `topic:NAME`.
+        selector: What it is restricted to, empty: every message.
+        created_position: Log position that it was made at.
+    """
+
+    topics: str
+    position: int = field(metadata=BESIDE)
+    destination: str
+    selector: str
+    created_position: int
+
+    def takes_in(self, topic: str) -> bool:
+        """Whether the name of a topic is one of the pattern."""
+        return takes_in(self.topics, topic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

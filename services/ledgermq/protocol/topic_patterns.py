@@ -1,0 +1,53 @@
+"""Patterns of topic names, as bindings have them (PROTOCOL.md §5, Bind).
+
+Words between dots or slashes: `*` is any one word, and one `#` any number of them.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from ledgermq.protocol.limits import TEMPORARY
+
+ONE_WORD: Final = "*"
+ANY_WORDS: Final = "#"
+_PATTERN: Final = re.compile(r"[A-Za-z0-9._/%*#-]{1,128}", re.ASCII)
+_SEPARATORS: Final = re.compile(r"([./])")
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a text may stand for topics."""
+    words = _SEPARATORS.split(text)[::2]
+    wild = [one for one in words if ONE_WORD in one or ANY_WORDS in one]
+    return (
+        _PATTERN.fullmatch(text) is not None
+        and not text.startswith(TEMPORARY)
+        and all(one in (ONE_WORD, ANY_WORDS) for one in wild)
+        and wild.count(ANY_WORDS) <= 1
+    )
+
+
+def takes_in(pattern: str, topic: str) -> bool:
+    """Whether a topic's name is one of a pattern; temporary topics are in none."""
+    return not topic.startswith(TEMPORARY) and _compiled(pattern).fullmatch(topic) is not None
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(regular_expression(pattern), re.ASCII)
+
+
+def regular_expression(pattern: str) -> str:
+    """What whole names are like that a pattern takes in; the same to Python, Java and RE2."""
+    parts = _SEPARATORS.split(pattern)
+    told = [r"[^./]+" if one == ONE_WORD else re.escape(one) for one in parts]
+    if ANY_WORDS in parts:
+        at = parts.index(ANY_WORDS)
+        if at > 0:
+            # What separates it goes with it: `a.#` takes in `a`.
+            told[at - 1 : at + 1] = [f"(?:{told[at - 1]}.*)?"]
+        else:
+            told[:2] = [f"(?:.*{told[1]})?"] if len(told) > 1 else [".*"]
+    return "".join(told)
