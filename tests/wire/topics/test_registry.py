@@ -21,6 +21,7 @@ from ledgermq.wire.topics.registry import (
     claim_queue_manager,
     find_queue_manager,
     list_queue_managers,
+    queue_managers_on_log,
 )
 
 pytestmark = pytest.mark.kafka
@@ -41,6 +42,16 @@ def write(broker, topics: Topics, *values: bytes | None) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for value in values:
         producer.produce(topics.registry, key=b"k", value=value, partition=0)
+    assert producer.flush(15) == 0
+
+
+def write_to_log(
+    broker, topics: Topics, partition: int, key: bytes | None, *values: bytes | None
+) -> None:
+    """Writes records to a partition of the operations."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for value in values:
+        producer.produce(topics.operations, key=key, value=value, partition=partition)
     assert producer.flush(15) == 0
 
 
@@ -99,6 +110,33 @@ def test_lost_race_takes_the_next_partition(broker, topics):
     """Whoever finds the lowest partition taken goes on with the next."""
     write(broker, topics, claim("QM1", 0))
     assert claim_queue_manager(broker.bootstrap, topics, "QM2").partition == 1
+
+
+def test_a_partition_with_entries_of_another_is_not_claimed(broker, topics):
+    """Where the registry was lost, a queue manager gets its own entries again, never others'."""
+    write_to_log(broker, topics, 0, b"PAY", encode_operation(Tick(worker="w")))
+    assert queue_managers_on_log(broker.bootstrap, topics) == {0: "PAY"}
+    assert claim_queue_manager(broker.bootstrap, topics, "QM1", lanes=3) == Claim("QM1", 1, 3)
+    with pytest.raises(RegistryError, match="no partition is left for queue manager QM2"):
+        claim_queue_manager(broker.bootstrap, topics, "QM2", lanes=3)
+    assert claim_queue_manager(broker.bootstrap, topics, "PAY", lanes=3) == Claim("PAY", 0, 3)
+
+
+def test_a_queue_manager_whose_entries_are_there_gets_their_partition(broker, topics):
+    """Also if a lower one is free."""
+    write_to_log(broker, topics, 1, b"PAY", encode_operation(Tick(worker="w")))
+    assert claim_queue_manager(broker.bootstrap, topics, "PAY", lanes=3) == Claim("PAY", 1, 3)
+
+
+def test_garbage_takes_no_partition_from_those_to_come(broker, topics):
+    """Only an operation under a name says whose a log is."""
+    entry = encode_operation(Tick(worker="w"))
+    write_to_log(broker, topics, 0, b"PAY", b"garbage", None)
+    write_to_log(broker, topics, 0, b"no name", entry)
+    write_to_log(broker, topics, 0, b"\xff", entry)
+    write_to_log(broker, topics, 0, None, entry)
+    assert queue_managers_on_log(broker.bootstrap, topics) == {}
+    assert claim_queue_manager(broker.bootstrap, topics, "QM1", lanes=3) == Claim("QM1", 0, 3)
 
 
 def test_records_that_are_no_claims_count_for_nothing(broker, topics):

@@ -62,8 +62,11 @@ from ledgermq.wire.topics.log_topics import TopicError, Topics, ensure_topics
 from ledgermq.wire.topics.registry import (
     Claim,
     RegistryError,
+    RegistryLostError,
+    check_not_lost,
     claim_queue_manager,
     list_queue_managers,
+    queue_managers_on_log,
 )
 
 log = logging.getLogger(__name__)
@@ -130,6 +133,9 @@ def run_worker(settings: WorkerSettings) -> int:
     aiokafka_options()
     try:
         claims = _prepare(settings, topics)
+    except RegistryLostError as error:
+        log.critical("%s", error)
+        return EXIT_REFUSED
     except (TopicError, RegistryError, *NOT_LET_IN) as error:
         log.critical("%s", error)
         return EXIT_UNREACHABLE
@@ -166,9 +172,18 @@ def _prepare(settings: WorkerSettings, topics: Topics) -> list[Claim]:
     check_may_join(bootstrap, topics, min(patience, JOIN_PATIENCE_SECONDS))
     claims = list_queue_managers(bootstrap, topics, timeout_seconds=patience)
     if not claims:
+        on_log = queue_managers_on_log(bootstrap, topics, timeout_seconds=patience)
+        # Again: entries of what another worker claimed meanwhile are no sign of a loss.
+        if not list_queue_managers(bootstrap, topics, timeout_seconds=patience):
+            check_not_lost(topics, on_log, settings.queue_managers)
         for name in settings.queue_managers:
             claim_queue_manager(
-                bootstrap, topics, name, lanes=settings.lanes, timeout_seconds=patience
+                bootstrap,
+                topics,
+                name,
+                lanes=settings.lanes,
+                timeout_seconds=patience,
+                on_log=on_log,
             )
         claims = list_queue_managers(bootstrap, topics, timeout_seconds=patience)
     return claims

@@ -6,16 +6,25 @@ at once agree on the outcome.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ledgermq.protocol.limits import is_name
-from ledgermq.wire.framing.codec import UndecodableError, decode_record, encode_record
+from ledgermq.protocol.operations import Unreadable
+from ledgermq.wire.framing.codec import (
+    UndecodableError,
+    decode_operation,
+    decode_record,
+    encode_record,
+)
 from ledgermq.wire.kafka.settings import KafkaSettings
 from ledgermq.wire.topics.appending import NotAppendedError, append_record
 from ledgermq.wire.topics.log_topics import LANES_DEFAULT, Topics
 from ledgermq.wire.topics.reading import LogUnreadableError, PartitionReader, partition_reader
 
 CLAIM: Final = "ledgermq.registry.Claim"
+# So many records of a log may be none of a queue manager before nobody looks for further ones.
+FOREIGN_MAX: Final = 1_000
 
 
 class RegistryError(RuntimeError):
@@ -24,6 +33,10 @@ class RegistryError(RuntimeError):
 
 class RegistryUnreadableError(RegistryError):
     """Kafka does not answer what was asked for, perhaps as most of its nodes are down."""
+
+
+class RegistryLostError(RegistryError):
+    """The registry names no queue manager, and the log has entries of some."""
 
 
 class Claim(NamedTuple):
@@ -90,6 +103,48 @@ def find_queue_manager(
     return next((one for one in claims if one.queue_manager == name), None)
 
 
+def queue_managers_on_log(
+    bootstrap: str, topics: Topics, *, timeout_seconds: float = 15.0
+) -> dict[int, str]:
+    """By partition, whose entries the log has, as their keys say; no claim is asked for."""
+    try:
+        with partition_reader(bootstrap, timeout_seconds) as reader:
+            partitions = range(reader.partition_count(topics.operations))
+            found = {one: _named_on_log(reader, topics, one) for one in partitions}
+    except LogUnreadableError as error:
+        raise RegistryUnreadableError(
+            f"whose log is which partition of {topics.operations} cannot be read: {error}"
+        ) from error
+    return {partition: name for partition, name in found.items() if name is not None}
+
+
+def _named_on_log(reader: PartitionReader, topics: Topics, partition: int) -> str | None:
+    first, end = reader.ends(topics.operations, partition)
+    for record in reader.records(
+        topics.operations, partition, first, min(end, first + FOREIGN_MAX)
+    ):
+        name = (record.key() or b"").decode(errors="replace")
+        # Anybody may write a record with any key.
+        if is_name(name) and not isinstance(decode_operation(record.value()), Unreadable):
+            return name
+    return None
+
+
+def check_not_lost(topics: Topics, on_log: Mapping[int, str], names: tuple[str, ...]) -> None:
+    """Raises RegistryLostError if a registry without claims once had others than these names."""
+    if set(on_log.values()) <= set(names):
+        return
+    whose = ", ".join(f"{topics.operations}-{at} those of {on_log[at]}" for at in sorted(on_log))
+    named = list(dict.fromkeys(on_log[at] for at in sorted(on_log)))
+    options = " ".join(f"--queue-manager {name}" for name in named)
+    raise RegistryLostError(
+        f"{topics.registry} names no queue manager, but the log has entries ({whose}): the "
+        "registry was deleted or lost. Put its records back; or start a worker once that names "
+        f"all of them, with {options} (or LEDGERMQ_QUEUE_MANAGERS={','.join(named)}): each gets "
+        "the partition with its entries again"
+    )
+
+
 def claim_queue_manager(
     bootstrap: str,
     topics: Topics,
@@ -97,8 +152,12 @@ def claim_queue_manager(
     *,
     lanes: int = LANES_DEFAULT,
     timeout_seconds: float = 15.0,
+    on_log: Mapping[int, str] | None = None,
 ) -> Claim:
     """The claim of a queue manager, made now if there is none.
+
+    It is on the partition that has its entries, where a registry was lost; else on the lowest
+    without entries of any. `on_log` is what `queue_managers_on_log` found, which else is looked up.
 
     Raises RegistryError for a name that is none, or when every partition is taken.
     """
@@ -112,8 +171,12 @@ def claim_queue_manager(
                 return one
         with partition_reader(bootstrap, timeout_seconds) as reader:
             partitions = reader.partition_count(topics.operations)
+        if on_log is None:
+            on_log = queue_managers_on_log(bootstrap, topics, timeout_seconds=timeout_seconds)
         taken = {one.partition for one in claims} | tried
-        free = [partition for partition in range(partitions) if partition not in taken]
+        left = [partition for partition in range(partitions) if partition not in taken]
+        own = [partition for partition in left if on_log.get(partition) == name]
+        free = own or [partition for partition in left if partition not in on_log]
         if not free:
             raise RegistryError(
                 f"no partition is left for queue manager {name}: all {partitions} are taken, and "
