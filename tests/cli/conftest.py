@@ -22,6 +22,7 @@ from ledgermq.cli.main import main
 from ledgermq.processor.worker.supervisor import running_installation
 from support.brokers.brief_brokers import brief_brokers
 from support.brokers.lent_connection import LentConnection
+from support.terminal import Terminal
 
 # Of this process alone, as others may share the broker.
 TOPIC_PREFIX = f"cli-{os.getpid()}"
@@ -116,8 +117,9 @@ def plain(capsys, monkeypatch, tmp_path) -> Run:
     for name in ("BOOTSTRAP", "DATA_DIRECTORY", "QUEUE_MANAGER", "TOPIC_PREFIX"):
         monkeypatch.delenv(f"LEDGERMQ_{name}", raising=False)
 
-    def run(*arguments: object, stdin: bytes = b"") -> Answer:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+    def run(*arguments: object, stdin: bytes = b"", typed: str | None = None) -> Answer:
+        given = io.TextIOWrapper(io.BytesIO(stdin)) if typed is None else Terminal(typed)
+        monkeypatch.setattr(sys, "stdin", given)
         capsys.readouterr()
         code = main([str(argument) for argument in arguments])
         out, err = capsys.readouterr()

@@ -433,6 +433,12 @@ def test_checkpoints_are_discarded_only_when_told_yes(cli):
     asked = cli("checkpoint", "discard")
     assert asked.code == exits.USAGE
     assert "--yes" in asked.err
+    told = cli("checkpoint", "discard", typed="n\n")
+    assert told.code == exits.REFUSED
+    assert "this would discard all checkpoints and all outcomes of QM1 at " in told.err
+    assert "the next worker folds the log again" in told.err
+    alone = cli("checkpoint", "discard", "--outcomes", typed="n\n")
+    assert "this would discard all outcomes of QM1 at " in alone.err
     unknown = cli("checkpoint", "discard", "--yes", "--queue-manager", "QX")
     assert unknown.code == exits.REFUSED
     assert "QX" in unknown.err

@@ -9,25 +9,13 @@ from rich.console import Console
 
 from ledgermq.cli.options.consent import NotConfirmedError, confirm
 from ledgermq.cli.options.spark import stages_bar
-from ledgermq.cli.printing.exits import REFUSED, exit_code_of
+from ledgermq.cli.options.target import Target
+from ledgermq.cli.printing.exits import OK, REFUSED, USAGE, exit_code_of
+from ledgermq.testing import MemoryBroker
+from support.terminal import Terminal
 
 # A bar is drawn anew ten times a second.
 DRAWN_ANEW_SECONDS = 0.3
-
-
-class Terminal(io.StringIO):
-    """A standard input that somebody sits at, who may take some time."""
-
-    asked = staticmethod(lambda: None)
-
-    def isatty(self):
-        """It is one."""
-        return True
-
-    def readline(self, *size):
-        """What is typed."""
-        self.asked()
-        return super().readline(*size)
 
 
 @pytest.fixture
@@ -79,3 +67,53 @@ def test_a_progress_bar_makes_way_for_a_question(answer):
         before, after = drawn
         assert before == after
         assert len(screen.getvalue()) > after
+
+
+@pytest.fixture
+def broker():
+    """A queue manager in memory with two queues and a subscription that hold a message each."""
+    broker = MemoryBroker()
+    with broker.connect(client_id="c") as connection, connection.session() as session:
+        for name in ("q", "r"):
+            connection.admin.create_queue(name)
+        connection.admin.create_topic("t")
+        session.consumer("topic:t", subscription="s", durable=True).close()
+        for place in ("queue:q", "queue:r", "topic:t"):
+            session.producer(place).send("x")
+    return broker
+
+
+@pytest.fixture
+def holder(broker):
+    """A transacted session with an open put."""
+    with broker.connect() as connection, connection.session(transacted=True) as session:
+        session.producer("queue:q").send("open")
+        session.flush()
+        yield session
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (("queue", "purge", "q", "--reason", "r"), "purge 1 message of queue:q"),
+        (("queue", "delete", "r", "--purge"), "delete r with 1 message"),
+        (("subscription", "delete", "s", "--client-id", "c"), "delete subscription s of client"),
+        (("txn", "rollback", "SESSION", "--reason", "r"), "roll back session"),
+        (("session", "end", "SESSION", "--reason", "r"), "end session"),
+    ],
+    ids=lambda words: " ".join(words[:2]) if isinstance(words, tuple) else "",
+)
+def test_every_command_that_wants_a_yes_asks_for_it_at_a_terminal(
+    plain, monkeypatch, broker, holder, words, asked
+):
+    """All in one way: the answer no ends with 1; where nobody can be asked, --yes is missing."""
+    monkeypatch.setattr(Target, "connect", lambda _, **who: broker.connect(**who))
+    words = [str(holder.handle) if word == "SESSION" else word for word in words]
+    said_no = plain(*words, typed="n\n")
+    assert said_no.code == REFUSED
+    assert f"this would {asked}" in said_no.err
+    assert ". Go on? [y/N]: " in said_no.err
+    alone = plain(*words)
+    assert (alone.code, "add --yes" in alone.err) == (USAGE, True)
+    said_yes = plain(*words, typed="y\n")
+    assert (said_yes.code, said_yes.err.count("\n")) == (OK, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ledgermq.cli.options.consent import confirm, yes_option
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, resting_target_options
 from ledgermq.cli.printing.output import Output, count_of
@@ -15,7 +16,7 @@ def checkpoint() -> None:
 
 
 @checkpoint.command()
-@click.option("--yes", is_flag=True, help="Do it; without --yes nothing is changed.")
+@yes_option
 @click.option(
     "--outcomes",
     is_flag=True,
@@ -40,19 +41,18 @@ def discard(target: Target, output: Output, yes: bool, outcomes: bool) -> None:
 
     claim = target.claim()
     if not yes:
-        what = "outcomes" if outcomes else "checkpoints"
-        also = "" if outcomes else "; the next worker folds the whole log again"
-        raise click.UsageError(
-            f"this discards all {what} of {target.queue_manager} at {target.bootstrap}{also}. Add "
-            "--yes to do it"
-        )
+        what = "outcomes" if outcomes else "checkpoints and all outcomes"
+        then = "" if outcomes else "; the next worker folds the log again, and writes them again"
+        where = f"{target.queue_manager} at {target.bootstrap}"
+        confirm(f"this would discard all {what} of {where}{then}")
     target.refuse_if_served(DiscardRefusedError)
     discard_them = discard_outcomes if outcomes else discard_checkpoints
     count = discard_them(
         target.bootstrap, target.topics, claim, timeout_seconds=target.timeout_seconds
     )
-    told = "the outcomes" if count is None else count_of(count, "checkpoint")
+    told = "all outcomes" if count is None else count_of(count, "checkpoint")
+    also = "" if count is None else ", and all outcomes"
     output.done(
-        f"{told} of {target.queue_manager} discarded",
+        f"{told} of {target.queue_manager} discarded{also}",
         {"queue_manager": target.queue_manager, "discarded": count or 0},
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgermq.cli.commands.skipping import skip
-from ledgermq.cli.options.consent import actor_option, reason_option
+from ledgermq.cli.options.consent import actor_option, confirm, reason_option, yes_option
 from ledgermq.cli.options.moments import MOMENT
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
@@ -97,7 +97,7 @@ def log() -> None:
 @click.option(
     "--dry-run", is_flag=True, help="Only show what would be cut, and what still needs it."
 )
-@click.option("--yes", is_flag=True, help="Do it: what is cut cannot be brought back.")
+@yes_option
 @target_options
 def trim(target: Target, output: Output, before: Any, dry_run: bool, yes: bool) -> int:
     """Cut off the beginning of the log, if no live message, checkpoint or journal needs it.
@@ -118,10 +118,8 @@ def trim(target: Target, output: Output, before: Any, dry_run: bool, yes: bool) 
     if refused:
         raise TrimRefusedError(refused)
     if plan.records and not yes:
-        raise click.UsageError(
-            f"this takes {plan.records:,} records of {plan.queue_manager} away for ever; look with "
-            "--dry-run, and add --yes to do it"
-        )
+        count = count_of(plan.records, "record")
+        confirm(f"this would take {count} of {plan.queue_manager} away for ever (see --dry-run)")
     if plan.records:
         _cut(target, claim, plan.before)
     output.done(_told(plan, "are gone"), {**document, "trimmed": plan.records > 0})

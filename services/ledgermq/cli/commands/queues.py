@@ -14,6 +14,7 @@ from ledgermq.cli.options.chosen_messages import (
     handling_options,
     purge_options,
 )
+from ledgermq.cli.options.consent import yes_option
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.setting_options import common_options, given_options, setting_options
@@ -30,7 +31,7 @@ from ledgermq.cli.printing.screens import (
     status_document,
     with_iso_times,
 )
-from ledgermq.cli.printing.statuses import done, not_deleted, print_list, print_status
+from ledgermq.cli.printing.statuses import done, is_to_be_deleted, print_list, print_status
 
 STATE_COLUMNS = (
     Column(key="state", heading="STATE", whole=True),
@@ -192,7 +193,7 @@ def resume(target: Target, output: Output, name: str) -> None:
 @click.argument("name")
 @click.option("--purge", is_flag=True, help="Delete it although it holds messages; they are lost.")
 @click.option("--dry-run", is_flag=True, help="Only show how many messages would be lost.")
-@click.option("--yes", is_flag=True, help="With --purge: do it; without --yes nothing is changed.")
+@yes_option
 @target_options
 def delete(
     target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool
@@ -205,8 +206,8 @@ def delete(
         if dry_run or (purge and not yes):
             count = connection.admin.queue_status(name).message_count
             lost, held = count_of(count, "message"), {"messages": count}
-            not_deleted(output, "queue", name, lost, held, dry_run=dry_run)
-            return
+            if not is_to_be_deleted(output, "queue", name, lost, held, dry_run=dry_run):
+                return
         position = connection.admin.delete_queue(name, purge=purge)
     done(output, "queue", name, "deleted", position)
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from ledgermq.cli.options.consent import who_and_why
+from ledgermq.cli.options.consent import confirm, who_and_why
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import LONG
@@ -98,7 +98,7 @@ def end(target: Target, output: Output, handle: int, reason: str, actor: str, ye
         told = f"deliveries that go back: {status.in_flight}, open puts that vanish: "
         told += str(status.open_puts)
         if not yes:
-            raise click.UsageError(f"this would end session {handle} ({told}): add --yes")
+            confirm(f"this would end session {handle} ({told})")
         position = connection.admin.end_session(handle, reason=reason, actor=actor)
     document = {"session": handle, "ended": True, "position": position}
     output.done(f"session {handle} ended: {told}", document)

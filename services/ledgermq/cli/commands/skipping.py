@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ledgermq.cli.options.consent import who_and_why
+from ledgermq.cli.options.consent import confirm, who_and_why
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, resting_target_options
 from ledgermq.cli.options.together import LONG
@@ -63,7 +63,7 @@ def skip(
         what = _what_is_skipped(target, claim, reader, position, last)
     told = f"positions {position} to {last} of {claim.queue_manager} ({what})"
     if not yes:
-        raise click.UsageError(f"this declares {told} skipped for ever: add --yes to do it")
+        confirm(f"this would declare {told} skipped for ever")
     skipped = PositionsSkipped(first=position, last=last, actor=actor, reason=reason)
     at = _append(target, claim, skipped)
     named = {"queue_manager": claim.queue_manager, "first": position, "last": last}

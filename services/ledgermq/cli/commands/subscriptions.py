@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from ledgermq.cli.options.consent import confirm, yes_option
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of
@@ -64,7 +65,7 @@ def list_subscriptions(target: Target, output: Output, topic: str | None) -> Non
     help='Client id that the subscription belongs to; "" for a shared one that has none.',
 )
 @click.option("--dry-run", is_flag=True, help="Only show how many messages would be lost.")
-@click.option("--yes", is_flag=True, help="Delete it although it holds messages; they are lost.")
+@yes_option
 @target_options
 def delete(
     target: Target, output: Output, name: str, client_id: str, dry_run: bool, yes: bool
@@ -85,9 +86,7 @@ def delete(
             )
             return
         if count and not yes:
-            raise click.UsageError(
-                f"this would delete subscription {name}{owner} with {messages}: add --yes"
-            )
+            confirm(f"this would delete subscription {name}{owner} with {messages}")
         position = connection.admin.unsubscribe(name)
     document = {**named, "deleted": True, "position": position}
     output.done(f"subscription {name}{owner} deleted", document)

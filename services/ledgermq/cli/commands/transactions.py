@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ledgermq.cli.options.consent import who_and_why
+from ledgermq.cli.options.consent import confirm, who_and_why
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import LONG
@@ -95,7 +95,7 @@ def rollback(
         held = totals(connection.admin.transaction(session))
         told = f"puts that vanish: {held['puts']}, gets that go back: {held['gets']}"
         if not dry_run and not yes:
-            raise click.UsageError(f"this would roll back session {session} ({told}): add --yes")
+            confirm(f"this would roll back session {session} ({told})")
         document: dict[str, Any] = {"session": session, **held, "rolled_back": not dry_run}
         if dry_run:
             output.done(f"session {session} would be rolled back: {told}", document)

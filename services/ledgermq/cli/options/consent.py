@@ -41,7 +41,7 @@ who_and_why = together(
         help="Why it is done; recorded on the log.",
     ),
     click.option("--actor", metavar="NAME", default=getpass.getuser, help=ACTOR_HELP),
-    click.option("--yes", is_flag=True, help="Do it; without --yes nothing is changed."),
+    yes_option,
 )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ledgermq.cli.options.consent import confirm
 from ledgermq.cli.options.setting_options import shown_settings
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing.output import Column, Output
@@ -45,12 +46,23 @@ def done(output: Output, kind: str, name: str, what: str, position: int) -> None
     output.done(f"{kind} {name} {what}", {kind: name, what: True, "position": position})
 
 
+def is_to_be_deleted(
+    output: Output, kind: str, name: str, lost: str, held: Mapping[str, Any], *, dry_run: bool
+) -> bool:
+    """Ask whether to delete what would be lost; for --dry-run print it, `held` in figures."""
+    if not dry_run:
+        confirm(f"this would delete {name} with {lost}")
+        return True
+    output.done(
+        f"{kind} {name} would be deleted with {lost}", {kind: name, **held, "deleted": False}
+    )
+    return False
+
+
 def not_deleted(
     output: Output, kind: str, name: str, lost: str, held: Mapping[str, Any], *, dry_run: bool
 ) -> None:
     """Print what would be lost, `held` in figures; UsageError if only --yes was missing."""
     if not dry_run:
         raise click.UsageError(f"this would delete {name} with {lost}: add --yes")
-    output.done(
-        f"{kind} {name} would be deleted with {lost}", {kind: name, **held, "deleted": False}
-    )
+    is_to_be_deleted(output, kind, name, lost, held, dry_run=True)
