@@ -92,7 +92,6 @@ def test_messages_are_moved_copied_and_deleted(memory, broker):
         ("msg", "delete", "e", "--sequence", "x", *WHY),
         ("msg", "delete", "e", "--sequence", "3..2", *WHY),
         ("queue", "purge", "e", "--sequence", "1", *WHY),
-        ("msg", "show", "e", "7"),
     ],
 )
 def test_wrong_use_is_said(memory, broker, wrong):
@@ -100,6 +99,19 @@ def test_wrong_use_is_said(memory, broker, wrong):
     put(broker, "e", "x")
     assert memory(*wrong).code == USAGE
     assert bodies(broker, "e") == ["x"]
+
+
+@pytest.mark.parametrize("group", ["msg", "dlq"])
+def test_what_is_not_there_is_refused_as_by_every_show(memory, broker, group):
+    """Numbers are no wrong use; whether a message is held or not there, its code says."""
+    put(broker, "e", "x")
+    missing = memory(group, "show", "e", "7", "--json")
+    assert (missing.code, missing.error["code"]) == (REFUSED, "message-unknown")
+    with broker.connect() as connection, connection.session(transacted=True) as session:
+        session.consumer("queue:e").receive()
+        held = memory(group, "show", "e", "0", "--json")
+    assert (held.code, held.error["code"]) == (REFUSED, "message-held")
+    assert "somebody holds it" in held.error["message"]
 
 
 @pytest.mark.parametrize("group", ["queue", "dlq"])

@@ -14,6 +14,19 @@ from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import LONG
 from ledgermq.cli.printing.message_rows import message_document
 from ledgermq.cli.printing.output import Output
+from ledgermq.errors import LedgerMQError
+
+
+class MessageUnknownError(LedgerMQError, LookupError):
+    """No message is there that is meant."""
+
+    code = "message-unknown"
+
+
+class MessageHeldError(LedgerMQError):
+    """Somebody holds the message that is to be shown."""
+
+    code = "message-held"
 
 
 @click.group(cls=OnceGroup)
@@ -74,13 +87,20 @@ def show(target: Target, output: Output, source: str, sequence: int) -> None:
 
 
 def show_message(target: Target, output: Output, source: str, sequence: int) -> None:
-    """Print one message with its origin; UsageError if it is not there or somebody holds it."""
+    """Print one message with its origin.
+
+    Raises:
+        MessageUnknownError: It is not there.
+        MessageHeldError: Somebody holds it.
+    """
     with target.connect() as connection:
         named = destination_named(source)
         found = connection.admin.select_messages(named, sequences=[sequence], shown=1)
     if not found.messages:
-        why = "somebody holds it" if found.skipped else "there is none"
-        raise click.UsageError(f"message {sequence} of {named} cannot be shown: {why}")
+        what = f"message {sequence} of {named} cannot be shown"
+        if found.skipped:
+            raise MessageHeldError(f"{what}: somebody holds it")
+        raise MessageUnknownError(f"{what}: there is none; `ledgermq browse` lists those there are")
     (message,) = found.messages
     document = message_document(message)
     origin = {} if message.origin is None else asdict(message.origin)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ledgermq.cli.commands.messages import MessageUnknownError
 from ledgermq.cli.options.bodies import properties_from
 from ledgermq.cli.options.facts import archive_option, facts_at, moment_position
 from ledgermq.cli.options.moments import GROUP_ID, GROUP_ID_DIGITS, MESSAGE_ID
@@ -14,7 +15,6 @@ from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Count
 from ledgermq.cli.printing.output import Column, Output, count_of, iso_time
-from ledgermq.errors import LedgerMQError
 
 if TYPE_CHECKING:
     from ledgermq_spark.tables.life import Life
@@ -31,12 +31,6 @@ LIFE_COLUMNS: Final = (
 LIVES_DEFAULT: Final = 20
 # Of an archive, which knows nothing of what happened after its end.
 SINCE: Final = "`ledgermq archive update` adds what came since"
-
-
-class MessageUnknownError(LedgerMQError, LookupError):
-    """The log, or the archive that was asked, holds no put of a message that is meant."""
-
-    code = "message-unknown"
 
 
 def _in_a_directory(
