@@ -1,4 +1,4 @@
-"""Times of the log as aware datetimes."""
+"""Times of the log as aware datetimes, and as texts."""
 
 from __future__ import annotations
 
@@ -11,3 +11,8 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 def datetime_from(microseconds: int) -> datetime:
     """An aware UTC time from microseconds since 1970."""
     return EPOCH + timedelta(microseconds=microseconds)
+
+
+def utc_text(moment: datetime, precision: str = "auto") -> str:
+    """An aware time as ISO 8601 in UTC, `2026-11-20T10:00:00Z`; precision as `isoformat` has it."""
+    return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")

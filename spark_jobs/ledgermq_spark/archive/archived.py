@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ledgermq.protocol.instants import utc_text
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.stretch import FOLD, OPERATIONS, REMEDY, ArchiveBrokenError, Stretch
 from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
@@ -148,7 +149,7 @@ def archived_position(
 
 
 def _position_by(stretches: Sequence[Stretch], moment: datetime, *, before: bool) -> int:
-    text = moment.astimezone(UTC).isoformat()
+    text = utc_text(moment)
     time_ms = last_ms(moment, before=before)
     later = (one for one in stretches if one.newest_ms > time_ms)
     stretch = next(later, None)
@@ -156,7 +157,7 @@ def _position_by(stretches: Sequence[Stretch], moment: datetime, *, before: bool
         newest_ms = max(one.newest_ms for one in stretches)
         if time_ms == newest_ms:
             return stretches[-1].last
-        until = max(one.newest_at for one in stretches).isoformat()
+        until = utc_text(max(one.newest_at for one in stretches))
         raise PositionOutOfRangeError(
             f"{text} lies after the end of the archive, which has the log up to {until}; "
             "`ledgermq archive update` adds what came since"

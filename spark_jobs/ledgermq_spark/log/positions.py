@@ -10,7 +10,7 @@ from operator import index
 from typing import Any
 
 from ledgermq.errors import LedgerMQError
-from ledgermq.protocol.instants import EPOCH
+from ledgermq.protocol.instants import EPOCH, utc_text
 from ledgermq.wire.kafka.access import missing_right, raise_if_denied
 from ledgermq.wire.kafka.settings import client_options, kafka_settings
 from ledgermq.wire.topics.log_topics import Topics
@@ -283,10 +283,10 @@ def _last_position_by(
 ) -> int:
     from confluent_kafka import TopicPartition
 
-    text = moment.astimezone(UTC).isoformat()
+    text = utc_text(moment)
     if moment > datetime.now(UTC):
         raise PositionOutOfRangeError(
-            f"{text} lies in the future: the log of {where} ends at position {log.end - 1}"
+            f"{text} lies in the future: {where} ends at position {log.end - 1}"
         )
     # Asks for the first record that was appended after the moment, or at it.
     # Kafka takes times before 1970 for the beginning or the end.

@@ -72,7 +72,7 @@ def test_the_first_record_since_a_time_is_looked_for_by_that_time(monkeypatch):
     target = Target(broker="nobody:1", queue_manager="QM1", topic_prefix="t", timeout_seconds=1)
     assert _first_position(target, datetime(1970, 1, 2, tzinfo=UTC), None) == 0
     assert asked == [86_400_000]
-    with pytest.raises(PositionOutOfRangeError, match=r"^2999-01-01T00:00:00.00:00 lies in"):
+    with pytest.raises(PositionOutOfRangeError, match=r"^2999-01-01T00:00:00Z lies in the"):
         _first_position(target, datetime(2999, 1, 1, tzinfo=UTC), None)
 
 

@@ -13,12 +13,12 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from ledgermq.protocol.instants import datetime_from
+from ledgermq.protocol.instants import datetime_from, utc_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -284,11 +284,7 @@ def _finite(value: Any) -> Any:
 
 def iso_time(time_us: int | None, *, precision: str = "microseconds") -> str | None:
     """Microseconds since 1970 as ISO 8601 in UTC, or None."""
-    return None if time_us is None else _in_utc(datetime_from(time_us), precision)
-
-
-def _in_utc(moment: datetime, precision: str) -> str:
-    return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
+    return None if time_us is None else utc_text(datetime_from(time_us), precision)
 
 
 def _unusual(value: Any) -> Any:
@@ -298,7 +294,7 @@ def _unusual(value: Any) -> Any:
         except UnicodeDecodeError:
             return value.hex()
     if isinstance(value, datetime):
-        return _in_utc(value, "auto")
+        return utc_text(value)
     if isinstance(value, Mapping):
         return dict(value)
     return str(value)
@@ -317,7 +313,7 @@ def cell_text(value: Any) -> str:
     if value is False:
         return "no"
     if isinstance(value, datetime):
-        return _in_utc(value, "milliseconds")
+        return utc_text(value, "milliseconds")
     if isinstance(value, (dict, list, tuple)):
         value = json_text(value)
     return str(value).translate(_IN_A_CELL)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from ledgermq.protocol.documents.fields import BESIDE
+from ledgermq.protocol.instants import utc_text
 
 # What holds up messages, then what holds up consumers: the rest of a sentence on each.
 _OF_MESSAGES: Final = {
@@ -92,7 +93,7 @@ class Obstacle:
 
 
 def _moment(moment: datetime) -> str:
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return utc_text(moment, "seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
