@@ -19,6 +19,7 @@ from ledgermq.cli.near_names import check_command, wrong_option
 from ledgermq.cli.options.once import write_commands
 from ledgermq.cli.printing.exits import INTERRUPTED, OK, REFUSED, USAGE, exit_code_of
 from ledgermq.cli.printing.output import Output
+from ledgermq.cli.spelled import with_options
 from ledgermq.errors import LedgerMQError
 
 # Commands are imported when they are called: Spark and Faust take longer to load than most answers.
@@ -178,6 +179,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not _is_explained(error):
             raise
         text = _of_the_system(error) if isinstance(error, OSError) else str(error)
+        # Of these alone: columns and files are called as they are.
+        if type(error).__module__.startswith("ledgermq.errors."):
+            text = with_options(text, cli, given)
         _explain(getattr(error, "code", "error"), _told(text, error), given)
         return exit_code_of(error)
     return answer if isinstance(answer, int) else OK
