@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 from ledgermq.core.state.records import Message, Times
 from ledgermq.protocol.limits import REDELIVERY_LIMIT_MAX, TIMING_MS_MAX
 from ledgermq.protocol.operations import Header
@@ -10,22 +13,24 @@ from ledgermq.protocol.rounding import MILLISECOND_US, rounded
 from ledgermq.protocol.settings import Settings
 
 
+# Lowest and highest value of what a header says of times and redeliveries.
+RANGES: Final = (
+    ("time_to_live_ms", 0, TIMING_MS_MAX),
+    ("delivery_delay_ms", 0, TIMING_MS_MAX),
+    ("age_ms", 0, TIMING_MS_MAX),
+    ("redelivery_limit", -1, REDELIVERY_LIMIT_MAX),
+)
+
+
 def check_times(message: Message, header: Header) -> Refusal | None:
-    for name in ("time_to_live_ms", "delivery_delay_ms", "age_ms"):
-        milliseconds = header[name]
-        if not 0 <= milliseconds <= TIMING_MS_MAX:
+    given: Mapping[str, Any] = header
+    for name, least, most in RANGES:
+        value = given.get(name, least)
+        if not least <= value <= most:
             return Refusal(
                 Reason.MESSAGE_INVALID,
-                f"message {message.put_index} has {name} {milliseconds}, "
-                f"must be 0 to {TIMING_MS_MAX}",
+                f"message {message.put_index} has {name} {value}, must be {least} to {most}",
             )
-    limit = header.get("redelivery_limit", -1)
-    if not -1 <= limit <= REDELIVERY_LIMIT_MAX:
-        return Refusal(
-            Reason.MESSAGE_INVALID,
-            f"message {message.put_index} has redelivery_limit {limit}, "
-            f"must be -1 to {REDELIVERY_LIMIT_MAX}",
-        )
     return None
 
 
