@@ -17,7 +17,7 @@ from ledgermq_spark.laws.engines.engine import Pass
 from ledgermq_spark.laws.law import FOUND, ORDER
 from ledgermq_spark.laws.limits import message_frames, room_frames
 from ledgermq_spark.laws.order import judging, store_events
-from ledgermq_spark.laws.places import directory
+from ledgermq_spark.laws.places import bindings, directory
 from ledgermq_spark.laws.refusals import refusal_frames
 from ledgermq_spark.laws.sources import source_frames
 from ledgermq_spark.laws.storage import relocations, segment_frames
@@ -269,6 +269,7 @@ for frames in (
     entry_frames.FRAMES,
     refusal_frames.FRAMES,
     directory.FRAMES,
+    bindings.FRAMES,
     store_events.FRAMES,
     message_frames.FRAMES,
     room_frames.FRAMES,

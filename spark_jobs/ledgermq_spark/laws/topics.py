@@ -39,8 +39,9 @@ WHERE (published_at IS NULL) = (has_copies IS NOT NULL)
     OR published_at IS NOT NULL AND NOT (gone_at <=> last_at)
     OR published_at IS NULL AND cause NOT IN ('dropped', 'moved')
 """
-# What no subscription wants is moved or dropped as its topic has it, by whatever settings were in
-# force at that entry; what came so from another topic, which names this one, is dropped.
+# What no subscription wants is moved if a binding hands it on; else moved or dropped as its topic
+# has it, by whatever settings were in force at that entry; what came so from another topic, which
+# names this one, is dropped.
 UNROUTED = f"""
 WITH
 unrouted AS (
@@ -50,14 +51,16 @@ unrouted AS (
     WHERE kind = 'topic' AND before IN ('new', 'uncommitted put') AND after = 'gone'
         AND cause IN ('dropped', 'moved')
 ),
-judged AS (
+told AS (
     SELECT one.queue_manager, one.destination, one.position, one.step, put_position, put_index,
-        one.store, sequence, session, cause,
+        one.store, sequence, session, cause, is_sure AS is_handed_on,
         collect_set(IF(moves_unrouted, error_destination, '')) AS targets
     FROM unrouted AS one JOIN {{settings}} USING (queue_manager, kind, destination, store)
+        LEFT JOIN {{handed_on}} USING (queue_manager, store, sequence)
     WHERE {may_stand("from_position", "until_position", "one.position")}
     GROUP BY ALL
 ),
+judged AS (SELECT * FROM told WHERE is_handed_on IS NULL),
 came AS (
     SELECT DISTINCT one.queue_manager, one.position, one.step, one.store
     FROM judged AS one JOIN judged AS before
@@ -72,6 +75,10 @@ FROM judged LEFT JOIN (SELECT *, TRUE AS is_again FROM came)
     USING (queue_manager, position, step, store)
 WHERE NOT IF(cause = 'dropped', is_again IS NOT NULL OR array_contains(targets, ''),
     is_again IS NULL AND (size(targets) > 1 OR NOT array_contains(targets, '')))
+UNION ALL
+SELECT queue_manager, position, store, sequence, coalesce(session, -1),
+    'a message that a binding hands on is dropped', 'moved', cause
+FROM told WHERE is_handed_on AND cause = 'dropped'
 """
 # Subscriptions that are there want what their selector is true of, and with noLocal nothing of a
 # connection that has one of their consumers or their client id (§5). What began or ended at the
@@ -132,8 +139,8 @@ WHERE is_wanted IS NULL OR is_sure AND is_wanted <> coalesce(is_copied, FALSE)
 LAW = Law(
     letter="J",
     sentence="A topic's message comes to each subscription that wants it and to no other; it is "
-    "published while one of them has a copy; where none wants it, it is dropped at once, or goes "
-    "to the error destination, as the topic has it.",
+    "published while one of them has a copy; where none wants it, it goes on by bindings, or is "
+    "dropped at once or goes to the error destination, as the topic has it.",
     breaches=(
         Breach("state mismatch", HELD),
         Breach("unexpected", WANTED),

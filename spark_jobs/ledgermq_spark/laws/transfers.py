@@ -6,13 +6,21 @@ from ledgermq_spark.laws.law import Breach, Law
 from ledgermq_spark.laws.refusals.expressions import may_stand
 from ledgermq_spark.laws.storage import relocations
 
-# What is moved arrives; what expires does where its destination says so.
+# What is moved arrives, and what a binding hands on; what expires does where its destination says
+# so.
 TRANSFERRED = """
 WITH
-left_for AS (
+leaving AS (
     SELECT queue_manager, position, put_position, put_index,
-        count_if(cause = 'moved') AS must, count(*) AS may
-    FROM {moves} WHERE cause IN ('moved', 'expired') AND before <> 'published'
+        IF(cause = 'moved' AND is_sure IS NULL, 1, 0) AS must, IF(is_sure, 0, 1) AS may
+    FROM {moves} LEFT JOIN {handed_on} USING (queue_manager, store, sequence)
+    WHERE cause IN ('moved', 'expired') AND before <> 'published'
+    UNION ALL
+    SELECT queue_manager, position, put_position, put_index, IF(is_sure, 1, 0), 1 FROM {bound}
+),
+left_for AS (
+    SELECT queue_manager, position, put_position, put_index, sum(must) AS must, sum(may) AS may
+    FROM leaving
     GROUP BY ALL
 ),
 arrived AS (
@@ -34,8 +42,8 @@ FROM left_for FULL JOIN arrived USING (queue_manager, position, put_position, pu
 WHERE coalesce(came, 0) NOT BETWEEN coalesce(must, 0) AND coalesce(may, 0)
 """
 # What expired goes where its destination says, what came back too often or follows its group to the
-# error destination, what is moved by hand where its operator said; by whatever settings were in
-# force at that entry.
+# error destination, what is moved by hand where its operator said, what is put to a topic where
+# bindings hand it on; by whatever settings were in force at that entry.
 NAMED = f"""
 WITH
 by_hand AS (
@@ -47,19 +55,23 @@ by_hand AS (
 gone AS (
     SELECT moves.queue_manager, moves.position, put_position, put_index, store, sequence, target,
         collect_set(IF(cause = 'expired', expiry_destination, error_destination)) AS named,
-        cause = 'moved' AND max(target) IS NOT NULL AS is_open
+        cause = 'moved' AND (max(target) IS NOT NULL OR is_sure IS NOT NULL) AS is_open
     FROM {{moves}} AS moves JOIN {{settings}} USING (queue_manager, kind, destination, store)
         LEFT JOIN by_hand USING (queue_manager, position)
-    WHERE cause IN ('moved', 'expired') AND before <> 'published'
+        LEFT JOIN {{handed_on}} USING (queue_manager, store, sequence)
+    WHERE cause IN ('moved', 'expired') AND before <> 'published' AND NOT coalesce(is_sure, FALSE)
         AND {may_stand("from_position", "until_position", "moves.position")}
     GROUP BY moves.queue_manager, moves.position, put_position, put_index, store, sequence, cause,
-        target
+        target, is_sure
 ),
 targets AS (
     SELECT queue_manager, position, put_position, put_index,
         explode(IF(is_open, array_append(named, target), named)) AS destination,
         IF(is_open OR size(named) > 1, 0, 1) AS must
     FROM gone
+    UNION ALL
+    SELECT queue_manager, position, put_position, put_index, destination, IF(is_sure, 1, 0)
+    FROM {{bound}}
 ),
 left_for AS (
     SELECT queue_manager, position, put_position, put_index, destination, sum(must) AS must,
@@ -88,9 +100,9 @@ WHERE coalesce(came, 0) NOT BETWEEN coalesce(must, 0) AND coalesce(may, 0)
 """
 LAW = Law(
     letter="I",
-    sentence="What leaves a destination for another one arrives once at the one that is named for "
-    "it, at the same position; "
-    "what nobody put or copied came from somewhere; its body stands where it was written last.",
+    sentence="What leaves a destination for another one, or a binding hands on, arrives once at "
+    "the one that is named for it, at the same position; what nobody put or copied came from "
+    "somewhere; its body stands where it was written last.",
     breaches=(
         Breach("lost", TRANSFERRED),
         Breach("unexpected", NAMED),

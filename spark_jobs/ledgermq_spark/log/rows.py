@@ -29,6 +29,7 @@ from ledgermq.protocol.administration import (
 )
 from ledgermq.protocol.get_options import PLAIN, Options
 from ledgermq.protocol.header_size import header_bytes
+from ledgermq.protocol.topic_patterns import is_pattern, regular_expression
 from ledgermq_spark.log.headers import (
     UNIT_LIMITS,
     compact,
@@ -180,12 +181,12 @@ def operation_row(
     VersionOffered, the sequence number of a Correct, the delivery that an Alive is handing, the
     writer's clock of a TimeAgreed, how long a Put may wait in ms; `flag` the purge of a
     DeleteQueue or DeleteTopic, `gets_disabled` of an AlterQueue, `automatic_creation` of an
-    AlterQueueManager, `requeue` of a Reject. `target` is a destination, or the bare name where
-    only queues are meant. `settings` are those given, as JSON; of an operation by hand all that
-    it asks for, of a Relocate which messages it is about. `headers` is null where no message of
-    a Put has one. `grouped` says that the operation has to do with groups, get options or group
-    affinity. `redelivery_delay_ms` is that of an Open, OpenConsumer or Reject. The last columns are
-    the source and the deduplication id of a Put.
+    AlterQueueManager, `requeue` of a Reject. `target` is a destination, or the bare name where only
+    queues are meant. `settings` are those given, as JSON; of an operation by hand all that it asks
+    for, of a Relocate which messages it is about, of a Bind or Unbind which topics. `headers` is
+    null where no message of a Put has one. `grouped` says that the operation has to do with groups,
+    get options or group affinity. `redelivery_delay_ms` is that of an Open, OpenConsumer or Reject.
+    The last columns are the source and the deduplication id of a Put.
     """
     kind = type(operation)
     told = {
@@ -308,6 +309,13 @@ def _topic(one: op.CreateTopic | op.AlterTopic) -> Said:
     return _same(one, *_OF_PLACE) | {"target": "topic:" + one.topic, "settings": settings}
 
 
+def _bound(one: op.Bind | op.Unbind) -> Said:
+    """Where what goes on; `name` is what the names of topics are like, if there is a pattern."""
+    topics = one.topics
+    name = {"name": regular_expression(topics)} if is_pattern(topics) else {}
+    return {"target": one.destination, "settings": compact({"topics": topics} | name)}
+
+
 def _unseen(one: op.CloseConsumer | op.GiveBack) -> Said:
     return _ranges(one.unseen) | {"consumer": one.consumer}
 
@@ -352,6 +360,8 @@ _SAID: Final[dict[type, Callable[[Any], Said]]] = {
     op.AlterTopic: _topic,
     op.DeleteTopic: lambda one: {"target": "topic:" + one.topic, "flag": one.purge},
     op.CreateTemporary: lambda one: {"target": one.destination},
+    op.Bind: lambda one: _bound(one) | _same(one, "selector"),
+    op.Unbind: _bound,
     op.Unsubscribe: lambda one: _same(one, "subscription"),
     op.RollbackTransaction: lambda one: {
         **_by_hand("ROLLBACK", one),

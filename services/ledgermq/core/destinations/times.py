@@ -12,7 +12,6 @@ from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.rounding import MILLISECOND_US, rounded
 from ledgermq.protocol.settings import Settings
 
-
 # Lowest and highest value of what a header says of times and redeliveries.
 RANGES: Final = (
     ("time_to_live_ms", 0, TIMING_MS_MAX),

@@ -62,6 +62,9 @@ copied AS (
     SELECT queue_manager, position, TRUE AS is_copy FROM {applied}
     WHERE kind = 'CopyMessages' AND reply <> 'Refused'
 ),
+handed AS (
+    SELECT DISTINCT queue_manager, put_position, put_index, TRUE AS is_bound FROM {bound}
+),
 told AS (
     SELECT *,
         last(IF(cause IN ('moved', 'expired') AND before <> 'published',
@@ -72,9 +75,10 @@ told AS (
         count_if(cause = 'expired' AND before <> 'published') OVER (
             PARTITION BY queue_manager, put_position, put_index ORDER BY position, step) > 0
             AS has_expired,
-        max(kind = 'subscription' OR coalesce(is_copy, FALSE) AND before = 'new') OVER (
+        max(kind = 'subscription' OR is_bound OR coalesce(is_copy, FALSE) AND before = 'new') OVER (
             PARTITION BY queue_manager, put_position, put_index) AS is_several
     FROM life LEFT JOIN copied USING (queue_manager, position)
+        LEFT JOIN handed USING (queue_manager, put_position, put_index)
 ),
 arrivals AS (
     SELECT queue_manager, store, kind, destination, sequence, put_position, put_index, position,

@@ -132,6 +132,8 @@ named AS (
         UNION ALL
         SELECT queue_manager, from_position, until_position, error_destination
         FROM {{manager_settings}}
+        UNION ALL
+        SELECT queue_manager, from_position, until_position, destination FROM {{bindings}}
     ) AS one ON one.queue_manager = asked.queue_manager AND named = destination
         AND {stands("from_position", "until_position", "position")}
     GROUP BY ALL
@@ -155,6 +157,28 @@ SELECT queue_manager, position, FALSE AS late, CASE
 FROM asked LEFT JOIN receivers USING (queue_manager, position)
     LEFT JOIN held USING (queue_manager, position) LEFT JOIN named USING (queue_manager, position)
     LEFT JOIN durable USING (queue_manager, position)
+"""
+BINDING: Final = f"""
+WITH asked AS (
+    SELECT queue_manager, position, kind, target, selector,
+        get_json_object(settings, '$.topics') AS topics,
+        get_json_object(settings, '$.name') AS name
+    FROM {{conduct}} WHERE conduct = 'next' AND kind IN ('Bind', 'Unbind')
+),
+one AS (SELECT *, concat('topic:', topics) AS destination FROM asked)
+SELECT one.queue_manager, one.position, FALSE AS late, CASE
+    WHEN one.kind = 'Unbind' THEN IF(standing.destination IS NULL, 'binding-unknown', NULL)
+    WHEN one.name IS NULL THEN 'name-invalid'
+    WHEN one.target = '' THEN 'destination-invalid'
+    {_target_refusal("one.target", "place.store")}
+    WHEN selector_is_wrong(one.selector) THEN 'selector-invalid'
+    END AS due
+FROM one LEFT JOIN {{destinations}} AS place ON place.queue_manager = one.queue_manager
+    AND place.destination = one.target AND {stands("made_at", "gone_at", "one.position")}
+LEFT JOIN {{bindings}} AS standing ON standing.queue_manager = one.queue_manager
+    AND standing.destination = one.target AND standing.topics = one.topics
+    AND from_position < one.position
+    AND (until_position IS NULL OR until_position >= one.position)
 """
 # Settings of the queue manager; those of the storage as they would be after the change (§19).
 MANAGING: Final = f"""

@@ -25,6 +25,7 @@ REASONS: Final = {
     "putting_reasons": put_reasons.PUTTING,
     "making_reasons": destination_reasons.MAKING,
     "deleting_reasons": destination_reasons.DELETING,
+    "binding_reasons": destination_reasons.BINDING,
     "managing_reasons": destination_reasons.MANAGING,
     "handling_reasons": manual_reasons.HANDLING,
     "correcting_reasons": manual_reasons.CORRECTING,

@@ -294,6 +294,14 @@ FROM uses JOIN named USING (queue_manager, destination)
 WHERE kind NOT IN ('Put', 'OpenConsumer') AND replied_at >= made_at
     AND coalesce(replied_at <= gone_at, TRUE)
 """
+# Bindings that there are.
+CARRIED_BINDINGS: Final = """
+SELECT queue_manager, applied.position
+FROM {applied} AS applied JOIN (
+    SELECT queue_manager, from_position AS replied_at FROM {bindings} WHERE until_position IS NULL
+) USING (queue_manager, replied_at)
+WHERE kind = 'Bind'
+"""
 # All of these, with what closed consumers, and the first of what was sent again.
 CARRIED_POSITIONS: Final = """
 WITH
@@ -301,6 +309,7 @@ chosen AS (
     SELECT * FROM {carried_first}
     UNION SELECT * FROM {carried_subscriptions}
     UNION SELECT queue_manager, position FROM {carried_destinations}
+    UNION SELECT * FROM {carried_bindings}
 ),
 operations AS (SELECT * FROM {operations} LEFT SEMI JOIN chosen USING (queue_manager, position))
 SELECT * FROM chosen
@@ -348,6 +357,7 @@ FRAMES: Final = {
     "carried_first": CARRIED_FIRST,
     "carried_subscriptions": CARRIED_SUBSCRIPTIONS,
     "carried_destinations": CARRIED_DESTINATIONS,
+    "carried_bindings": CARRIED_BINDINGS,
     "carried_positions": CARRIED_POSITIONS,
     "carried_sessions": CARRIED_SESSIONS,
 }
