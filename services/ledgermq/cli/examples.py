@@ -39,6 +39,12 @@ EXAMPLES: Final = {
     "topic show": ("ledgermq topic show prices",),
     "topic stat": ("ledgermq topic stat prices",),
     "subscription delete": ("ledgermq subscription delete audit --client-id billing --dry-run",),
+    "binding create": (
+        "ledgermq binding create 'orders.*.eu' queue:eu",
+        "ledgermq binding create 'orders.#' topic:large --selector 'amount > 1000'",
+    ),
+    "binding delete": ("ledgermq binding delete 'orders.*.eu' queue:eu",),
+    "binding list": ("ledgermq binding list --topic orders.air.eu",),
     "group list": ("ledgermq group list orders --incomplete",),
     "group show": ("ledgermq group show orders 9f3a01c277d0",),
     "put": (

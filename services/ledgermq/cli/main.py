@@ -30,6 +30,7 @@ _COMMANDS: Final = {
     "queue": "ledgermq.cli.commands.queues:queue",
     "topic": "ledgermq.cli.commands.topics:topic",
     "subscription": "ledgermq.cli.commands.subscriptions:subscription",
+    "binding": "ledgermq.cli.commands.bindings:binding",
     "group": "ledgermq.cli.commands.groups:group",
     "put": "ledgermq.cli.commands.put:put",
     "get": "ledgermq.cli.commands.reading:get",
@@ -64,7 +65,7 @@ _COMMANDS: Final = {
 # How help lists them.
 _SECTIONS: Final = {
     "Run and watch": ("up", "worker", "doctor", "check"),
-    "Queues and topics": ("manager", "queue", "topic", "subscription", "group"),
+    "Queues and topics": ("manager", "queue", "topic", "subscription", "binding", "group"),
     "Messages": ("put", "get", "browse", "msg", "dlq"),
     "What is open, and the room it takes": ("session", "txn", "storage"),
     "Carry elsewhere, put again": ("bridge", "relay", "journal", "replay"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ledgermq.errors.base import InvalidDestinationError, LedgerMQError
 
 __all__ = [
+    "BindingNotFoundError",
     "DestinationExistsError",
     "DestinationInUseError",
     "InvalidSelectorError",
@@ -20,6 +21,12 @@ __all__ = [
     "TemporaryDestinationForeignError",
     "TopicNotFoundError",
 ]
+
+
+class BindingNotFoundError(LedgerMQError):
+    """There is no binding of these topics to this destination."""
+
+    code = "binding-unknown"
 
 
 class QueueNotFoundError(InvalidDestinationError):

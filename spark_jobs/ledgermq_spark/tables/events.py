@@ -96,7 +96,7 @@ CASE event
         IF(entry = 'Commit', 'its unit of work was committed', 'it was acknowledged'))
     WHEN 'expired' THEN 'its time to live or the maximum lifetime is over'
     WHEN 'moved' THEN CASE
-        WHEN before IN ('new', 'uncommitted put') THEN 'no subscription wants it, it goes on elsewhere'
+        WHEN before IN ('new', 'uncommitted put') THEN 'no subscription wants it: it goes elsewhere'
         WHEN kind = 'topic' THEN 'the last subscription that had it sent it elsewhere'
         WHEN {REJECTED} THEN '{SENT_AWAY}'
         WHEN {PUT_BACK_LAST} THEN '{PUT_BACK}, and its redelivery limit is exceeded'

@@ -1,4 +1,4 @@
-"""`ledgermq topic`, `subscription` and selectors on a real broker and worker."""
+"""`ledgermq topic`, `subscription`, `binding` and selectors on a real broker and worker."""
 
 import uuid
 
@@ -213,3 +213,50 @@ def test_get_takes_more_than_a_session_may_hold(cli, queue):
     held = cli("get", queue, "--count", 4, "--no-ack", "--body-only")
     assert (held.code, held.lines) == (OK, ["a", "b"])
     assert cli("get", queue, "--count", 9, "--body-only").lines == ["a", "b", "c", "d", "e"]
+
+
+@pytest.fixture
+def bound(connection) -> str:
+    """A queue that no other test uses, and the first word of topics."""
+    name = f"bound{uuid.uuid4().hex[:12]}"
+    connection.admin.create_queue(name)
+    return name
+
+
+def test_what_is_put_to_topics_goes_to_the_queue_that_they_are_bound_to(cli, bound):
+    """Until the binding is ended."""
+    pattern, queue = f"{bound}.*", f"queue:{bound}"
+    made = cli("binding", "create", pattern, queue)
+    assert (made.code, made.out) == (OK, f"topic {pattern} is bound to {queue}\n")
+    assert cli("put", f"topic:{bound}.eu", "tea").code == OK
+    assert cli("queue", "show", bound, "--json").document["message_count"] == 1
+    assert cli("dlq", "list", bound, "--json").document == []
+    ended = cli("binding", "delete", pattern, queue)
+    assert (ended.code, ended.out) == (OK, f"topic {pattern} is no longer bound to {queue}\n")
+    assert cli("put", f"topic:{bound}.eu", "milk").code == OK
+    assert cli("queue", "show", bound, "--json").document["message_count"] == 1
+    again = cli("binding", "delete", pattern, queue, "--json")
+    assert (again.code, again.error["code"]) == (REFUSED, "binding-unknown")
+
+
+def test_bindings_are_listed_by_the_topics_that_they_take_in(cli, bound):
+    """With where they hand on to, and what."""
+    pattern, queue = f"{bound}.#", f"queue:{bound}"
+    assert cli("binding", "create", pattern, queue, "--selector", "a = 1").code == OK
+    (found,) = cli("binding", "list", "--topic", f"{bound}.x.y", "--json").document
+    assert (found["topics"], found["destination"]) == (pattern, queue)
+    assert found["selector"] == "a = 1"
+    assert pattern in cli("binding", "list").out
+    assert cli("binding", "list", "--topic", "nothing", "--json").document == []
+    assert cli("binding", "list", "--topic", "a b").code == USAGE
+    assert cli("binding", "delete", pattern, queue).code == OK
+
+
+def test_what_binds_nothing_is_refused_in_words(cli, bound):
+    """It says what a pattern is, and what is to be made first."""
+    wrong = cli("binding", "create", f"{bound}*", f"queue:{bound}", "--json")
+    assert (wrong.code, wrong.error["code"]) == (REFUSED, "name-invalid")
+    assert "whole words" in wrong.error["message"]
+    missing = cli("binding", "create", bound, "queue:nowhere.at.all", "--json")
+    assert (missing.code, missing.error["code"]) == (REFUSED, "destination-unknown")
+    assert "create it first" in missing.error["message"]

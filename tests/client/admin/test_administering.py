@@ -119,6 +119,18 @@ CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
             "topic:b",
         ),
         (
+            lambda admin: admin.bind("topic:b.*", "queue:a"),
+            operations.Bind,
+            {"topics": "b.*", "destination": "queue:a", "selector": ""},
+            "queue:a",
+        ),
+        (
+            lambda admin: admin.unbind("b.*", "queue:a"),
+            operations.Unbind,
+            {"topics": "b.*", "destination": "queue:a"},
+            "queue:a",
+        ),
+        (
             lambda admin: admin.unsubscribe("s"),
             operations.Unsubscribe,
             {"subscription": "s"},
@@ -163,6 +175,7 @@ ASKING = {
     "topic": ("TOPIC", "a"),
     "topics": ("TOPICS", ""),
     "subscriptions": ("SUBSCRIPTIONS", ""),
+    "bindings": ("BINDINGS", ""),
     "queue_manager_status": ("QUEUE_MANAGER", ""),
     "sessions": ("SESSIONS", ""),
     "checkpoint": ("CHECKPOINT", ""),

@@ -200,7 +200,9 @@ class ModelHandling(ModelAdministration):
 
     def _has_way_back(self, message: Row) -> bool:
         origin = message["origin"]
-        if origin is None or self.place(origin["destination"]) is None:
+        if origin is None or origin["reason"] == "bound":
+            return False
+        if self.place(origin["destination"]) is None:
             return False
         subscribed = {"topic:" + one["topic"] for one in self.subscriptions}
         if origin["destination"].startswith("topic:") and origin["destination"] not in subscribed:

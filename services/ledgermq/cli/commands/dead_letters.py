@@ -41,6 +41,8 @@ def dlq() -> None:
 def list_origins(target: Target, output: Output, names: tuple[str, ...]) -> None:
     """Count the messages of queues that came from elsewhere, by reason and origin.
 
+    What a binding handed on is where it belongs, and is not among them.
+
     NAMES are the queues; without them all queues are looked at.
     """
     rows: list[dict[str, Any]] = []
@@ -56,6 +58,7 @@ def list_origins(target: Target, output: Output, names: tuple[str, ...]) -> None
                     "messages": one.count,
                 }
                 for one in told.origins
+                if one.reason != "bound"
             ]
     output.table(COLUMNS, rows)
     if not rows:
@@ -78,8 +81,8 @@ def show(target: Target, output: Output, queue: str, sequence: int) -> None:
 def retry(target: Target, output: Output, queue: str, **options: Any) -> None:
     """Send messages of QUEUE back to the queue or topic that each came from.
 
-    Messages stay if they came from nowhere else, if their origin is gone, or if a consumer holds
-    them.
+    Messages stay if they came from nowhere else or by a binding, if their origin is gone, or if a
+    consumer holds them.
     """
     carry_out(target, output, RETRY, queue, options)
 

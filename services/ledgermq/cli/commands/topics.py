@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import click
 
+from ledgermq.cli.options.consent import yes_option
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.setting_options import common_options, given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of
 from ledgermq.cli.printing.screens import status_document
-from ledgermq.cli.printing.statuses import done, not_deleted, print_list, print_status
+from ledgermq.cli.printing.statuses import done, is_to_be_deleted, print_list, print_status
 
 ADDS_UP: Final = "next sequence = sent and committed + expired + moved + dropped + message count"
 
@@ -107,7 +108,7 @@ def show(target: Target, output: Output, name: str) -> None:
     help="Delete it with its durable subscriptions; their messages are lost.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be lost.")
-@click.option("--yes", is_flag=True, help="With --purge: do it; without --yes nothing is changed.")
+@yes_option
 @target_options
 def delete(
     target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool
@@ -123,8 +124,8 @@ def delete(
             lost = f"{count_of(status.subscriptions, 'subscription')} and "
             lost += count_of(status.message_count, "message")
             held = {"subscriptions": status.subscriptions, "messages": status.message_count}
-            not_deleted(output, "topic", name, lost, held, dry_run=dry_run)
-            return
+            if not is_to_be_deleted(output, "topic", name, lost, held, dry_run=dry_run):
+                return
         position = connection.admin.delete_topic(name, purge=purge)
     done(output, "topic", name, "deleted", position)
 

@@ -60,8 +60,8 @@ RETRY: Final = Action(
     done="sent back",
     call="retry_messages",
     to_origin=True,
-    leaves="somebody holds them, they came from nowhere, or where they came from is gone or is a "
-    "topic without subscriptions",
+    leaves="somebody holds them, they came from nowhere or by a binding, or where they came from "
+    "is gone or is a topic without subscriptions",
 )
 
 

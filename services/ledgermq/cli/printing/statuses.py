@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import click
-
 from ledgermq.cli.options.consent import confirm
 from ledgermq.cli.options.setting_options import shown_settings
 from ledgermq.cli.options.target import Target
@@ -57,12 +55,3 @@ def is_to_be_deleted(
         f"{kind} {name} would be deleted with {lost}", {kind: name, **held, "deleted": False}
     )
     return False
-
-
-def not_deleted(
-    output: Output, kind: str, name: str, lost: str, held: Mapping[str, Any], *, dry_run: bool
-) -> None:
-    """Print what would be lost, `held` in figures; UsageError if only --yes was missing."""
-    if not dry_run:
-        raise click.UsageError(f"this would delete {name} with {lost}: add --yes")
-    is_to_be_deleted(output, kind, name, lost, held, dry_run=True)

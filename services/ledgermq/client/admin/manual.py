@@ -149,8 +149,8 @@ class ManualOperations(AdminPart):
     ) -> Handled:
         """Sends each message back to the destination that it came from; raises as `purge_queue`.
 
-        Messages that came from nowhere, from what is no longer there, or from a topic without
-        subscriptions, which would drop them, are skipped.
+        Messages that came from nowhere or by a binding, from what is no longer there, or from a
+        topic without subscriptions, which would drop them, are skipped.
         """
         return self._handle(MoveMessages, source, which, dry_run, reason, actor, to_origin=True)
 

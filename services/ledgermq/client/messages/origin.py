@@ -17,9 +17,9 @@ class Origin:
         destination: That place, as `queue:NAME` or `topic:NAME`.
         sequence: Its sequence number there.
         reason: Why it went: `expired`, `redelivery-limit`, `rejected` (by its application),
-            `unrouted` (no subscription of its topic wanted it), `moved`, `copied`, `retried`, or
-            `group-parked`: it followed one of its group that was rejected or went for
-            `redelivery-limit`.
+            `unrouted` (no subscription of its topic wanted it), `bound` (a binding of its topic
+            handed on a copy), `moved`, `copied`, `retried`, or `group-parked`: it followed one of
+            its group that was rejected or went for `redelivery-limit`.
         backout_count: How often it had gone back there.
         enqueued_at: When it got that number, by the log's clock.
     """

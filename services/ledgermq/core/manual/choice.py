@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ledgermq.core.destinations.by_name import find_destination, find_given
+from ledgermq.core.destinations.numbering import BOUND
 from ledgermq.core.entry import Entry
 from ledgermq.core.order.selecting import matches, selector_of
 from ledgermq.core.quoting import quoted
@@ -115,6 +116,9 @@ def _numbers(queue: Queue, selection: MessageSelection) -> Iterator[int]:
 def _has_way_back(state: QueueManager, message: Message) -> bool:
     origin = message.origin
     if origin is None or origin["destination"] == message.queue.destination:
+        return False
+    if origin["reason"] == BOUND:
+        # It is where it belongs.
         return False
     found = find_destination(state, origin["destination"])
     # A topic without subscriptions would drop it.
