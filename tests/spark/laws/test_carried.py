@@ -113,6 +113,8 @@ def facts(spark):
     made, end = topics.made_by_its_subscription()
     waited, end = waiting.taken_for_a_session()
     stretches.cut("taken for a session", waited.entries, [end])
+    stood, end = waiting.put_while_time_stood()
+    stretches.cut("put while time stood", stood.entries, [end])
     copied, copied_at = moving.copied_to_a_topic()
     stretches.cut("copied to a topic", copied.entries, [copied_at])
     copied, copied_at = moving.copied_before_it_went_to_a_topic()

@@ -134,6 +134,7 @@ def lawful_logs() -> dict[str, Script]:
     found["committed as it is repeated"] = waiting.committed_as_it_is_repeated()
     found["out of turn"] = waiting.out_of_turn()
     found["vanished before the next"] = waiting.vanished_before_the_next()
+    found["put while time stood"] = waiting.put_while_time_stood()[0]
     found["written again"] = Relocated().script
     found["groups"] = grouping.complete_and_not()
     found["parked"] = ordering.parked()

@@ -54,7 +54,7 @@ class ModelDeduplication(ModelDelivery):
         for one in numbered:
             if one["deduplication_id"] is not None:
                 told = {"id": one["deduplication_id"], "first": one["sequence"]}
-                place["ids"].append(told | {"since": self.time})
+                place["ids"].append(told | {"since": max(self.time, self.log_time)})
         self.remembered(place)
 
     def comes_twice(self, held: list[Row]) -> bool:

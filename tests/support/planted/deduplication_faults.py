@@ -8,6 +8,7 @@ from ledgermq.core import unblocking
 from ledgermq.core.destinations import deduplication
 from ledgermq.core.puts import putting
 from ledgermq.core.sessions import sessions
+from ledgermq.core.state.known_ids import KnownId
 from support.checkout import SCRIPTS
 from support.generators.deduplication_generators import deduplication_histories
 from support.planted.planted_faults import Family, Fault, does_nothing, drawn, played
@@ -15,8 +16,8 @@ from support.scripts.script import read_scripts
 
 
 def _one_more(original: Any) -> Any:
-    def remember(queue, deduplication_id, time, first_sequence):
-        original(queue, deduplication_id, time, first_sequence + 1)
+    def remember(entry, queue, deduplication_id, first_sequence):
+        original(entry, queue, deduplication_id, first_sequence + 1)
 
     return remember
 
@@ -32,6 +33,17 @@ def _renewed(original: Any) -> Any:
         return found
 
     return duplicate
+
+
+def _where_time_stands(original: Any) -> Any:
+    """The window of what came while time stood still counts from long before."""
+
+    def remember(entry, queue, deduplication_id, first_sequence):
+        begins, entry.begins = entry.begins, entry.state.time
+        original(entry, queue, deduplication_id, first_sequence)
+        entry.begins = begins
+
+    return remember
 
 
 def _in_units_too(original: Any) -> Any:
@@ -59,7 +71,9 @@ def _known_when_put(original: Any) -> Any:
 
     def note_open_id(session, queue, deduplication_id, first_put):
         original(session, queue, deduplication_id, first_put)
-        deduplication.remember(queue, deduplication_id, queue.last_consumed_enqueued_at, 0)
+        if queue.deduplication is not None and deduplication_id is not None:
+            since = queue.last_consumed_enqueued_at
+            queue.deduplication.ids[deduplication_id] = KnownId(since, 0)
 
     return note_open_id
 
@@ -108,6 +122,8 @@ DEDUPLICATION_SCRIPTS = Family(
     (
         Fault("the window is a moment too long", deduplication, "_oldest", _too_long),
         Fault("the window begins anew", putting, "duplicate", _renewed),
+        Fault("the window begins where time stands", putting, "remember", _where_time_stands),
+        Fault("units of work begin theirs there", sessions, "remember", _where_time_stands),
         Fault("all puts of a unit are its first", putting, "note_open_id", _first_of_all),
     ),
     played(lambda: read_scripts((SCRIPTS / "deduplication.txt").read_text(encoding="utf-8"))),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
-from support.brokers.log_writer import Script, color_header
+from support.brokers.log_writer import Script, ScriptSession, color_header
 
 
 class Waited(NamedTuple):
@@ -152,3 +152,27 @@ def vanished_before_the_next() -> Script:
     first.acknowledge(1)
     first.acknowledge(2)
     return script
+
+
+def put_while_time_stood() -> tuple[Script, int]:
+    """Windows of ids that began while log time stood still, and where that was over."""
+    script = Script()
+    first, unit = script.session(), script.session("TRANSACTED")
+    first.send(op.CreateQueue, queue="q", deduplication_window_ms=30_000, deduplication_ids_max=9)
+
+    def put(session: ScriptSession, name: str) -> None:
+        messages = [script.message(name)]
+        session.send(op.Put, destination="queue:q", messages=messages, deduplication_id=name)
+
+    script.wait(90)
+    put(first, "x")
+    put(unit, "y")
+    unit.commit()
+    unit.close()
+    script.add(op.TimeAgreed(worker="w", writer_time=script.now_us))
+    end = len(script.entries) - 1
+    for seconds in (0, 20, 20):
+        script.wait(seconds)
+        for name in "xy":
+            put(first, name)
+    return script, end

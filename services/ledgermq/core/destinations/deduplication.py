@@ -86,15 +86,18 @@ def note_open_id(
         session.open_ids.append(OpenId(queue.destination, deduplication_id, first_put))
 
 
-def remember(queue: Queue, deduplication_id: str | None, time: int, first_sequence: int) -> None:
-    """Remembers what was numbered at a time in µs, and forgets the oldest if that is too much."""
+def remember(entry: Entry, queue: Queue, deduplication_id: str | None, first_sequence: int) -> None:
+    """Remembers what is numbered now, and forgets the oldest if that is too much.
+
+    Like a deadline, its window counts from when it came, be it that time stands still.
+    """
     found = queue.deduplication
     if found is None or deduplication_id is None:
         return
     # One that is older than the window may still be there.
     found.ids.pop(deduplication_id, None)
-    found.ids[deduplication_id] = KnownId(time, first_sequence)
-    _forget(found, time)
+    found.ids[deduplication_id] = KnownId(entry.begins, first_sequence)
+    _forget(found, entry.state.time)
 
 
 def _known(queue: Queue, deduplication_id: str, time: int) -> KnownId | None:
@@ -110,7 +113,7 @@ def _oldest(found: Deduplication, time: int) -> int:
 
 
 def _forget(found: Deduplication, time: int) -> None:
-    """Forgets what is older than the window, and what is too much."""
+    """Forgets what is too much, and what is older than the window and first in order."""
     oldest = _oldest(found, time)
     while found.ids:
         known = next(iter(found.ids.values()))
@@ -149,6 +152,9 @@ def set_deduplication(queue: Queue, window_ms: int, ids_max: int, time: int) -> 
     if found is None:
         queue.deduplication = Deduplication(window_ms, ids_max)
         return
-    _forget(found, time)
+    # All of them: behind one that came while time stood still there may be older ones.
+    oldest = _oldest(found, time)
+    for name in [name for name, known in found.ids.items() if known.since <= oldest]:
+        del found.ids[name]
     found.window_ms, found.ids_max = window_ms, ids_max
     _forget(found, time)

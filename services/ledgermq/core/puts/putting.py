@@ -105,7 +105,7 @@ def take_in(
             warning=warning,
         )
     first = enqueue(entry, queue, messages, NEW, session)
-    remember(queue, deduplication_id, entry.state.time, first)
+    remember(entry, queue, deduplication_id, first)
     return Enqueued(
         position=entry.position,
         index=entry.take_index(),

@@ -158,7 +158,7 @@ def commit(entry: Entry, session: Session, operation: Commit) -> Reply | Refusal
         )
     for destination, name, first_put in session.open_ids:
         queue = session.open_puts[destination][0].queue
-        remember(queue, name, entry.state.time, first_sequences[destination] + first_put)
+        remember(entry, queue, name, first_sequences[destination] + first_put)
     _clear_open_puts(session)
     # What it got and did not commit belongs to its next unit of work.
     begin_unit_of_work(entry, session)

@@ -13,10 +13,15 @@ FROM {moves} AS moves JOIN (
 ) USING (queue_manager, put_position)
 WHERE kind <> 'subscription' AND put_index = 0
 """
-# Puts of an id that were numbered: where, and under which number their first messages.
+# Puts of an id that were numbered: where, since when they are remembered, under which number their
+# first messages. A stretch is told the operations of those that came while time stood still.
 NUMBERED_IDS: Final = """
-SELECT queue_manager, store, deduplication_id, position, step, time_us, sequence, put_position
+SELECT queue_manager, store, deduplication_id, position, step,
+    coalesce(begins_us, time_us) AS since_us, coalesce(begins_us > time_us, FALSE) AS stood,
+    sequence, put_position
 FROM {id_moves}
+    LEFT JOIN (SELECT queue_manager, position, begins_us FROM {operation_times})
+        USING (queue_manager, position)
 WHERE before IN ('new', 'uncommitted put') AND sequence >= 0 AND session >= 0
 """
 # Where an id is asked for: by a put outside a unit of work, when it comes and (`late`) when one
@@ -85,8 +90,8 @@ events AS (
         NULL AS session, NULL AS asked_at, NULL AS late, NULL AS kind
     FROM settings JOIN {clock} USING (queue_manager, position)
     UNION ALL
-    SELECT queue_manager, store, position, 1, 2 * step + 1, 'numbered', time_us, NULL, NULL, NULL,
-        deduplication_id, sequence, NULL, NULL, NULL, NULL
+    SELECT queue_manager, store, position, 1, 2 * step + 1, 'numbered', since_us, NULL, NULL,
+        NULL, deduplication_id, sequence, NULL, NULL, NULL, NULL
     FROM {numbered_ids} LEFT SEMI JOIN settings USING (queue_manager, store)
     UNION ALL
     SELECT one.queue_manager, place.store, judged_at,
@@ -169,7 +174,7 @@ now AS (
     FROM ends JOIN {{log_end}} USING (queue_manager)
 ),
 kept AS (SELECT * FROM {{id_events}} WHERE is_kept)
-SELECT kept.queue_manager, put_position
+SELECT kept.queue_manager, put_position, IF(stood, kept.position, NULL) AS numbered_at
 FROM kept JOIN now ON now.queue_manager = kept.queue_manager AND now.store = kept.store
     JOIN {{numbered_ids}} AS put ON put.queue_manager = kept.queue_manager
         AND put.store = kept.store AND put.sequence = kept.sequence

@@ -166,6 +166,9 @@ SELECT queue_manager, max_by(position, number) FROM {operations} WHERE kind = 'V
 GROUP BY queue_manager
 UNION
 SELECT queue_manager, max(position) FROM {operations} GROUP BY queue_manager
+-- What came while time stood still, from which the window of an id counts.
+UNION
+SELECT queue_manager, numbered_at FROM {remembered_puts} WHERE numbered_at IS NOT NULL
 -- How far sources were taken.
 UNION
 SELECT queue_manager, max(position)
