@@ -286,7 +286,8 @@ def _last_position_by(
     text = utc_text(moment)
     if moment > datetime.now(UTC):
         raise PositionOutOfRangeError(
-            f"{text} lies in the future: {where} ends at position {log.end - 1}"
+            f"{text} lies in the future: {where} ends at position {log.end - 1}; where log time "
+            "is or was ahead of the clock, name a position in place of a time that it told"
         )
     # Asks for the first record that was appended after the moment, or at it.
     # Kafka takes times before 1970 for the beginning or the end.
