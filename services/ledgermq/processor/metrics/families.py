@@ -58,14 +58,14 @@ FAMILIES: Final = (
         COUNTER,
         (*PLACE, "kind"),
         "Messages of units of work that were rolled back. kind put: the put vanished; get: "
-        "the message went back to its queue.",
+        "the message went back to its queue, also alone: put back, or not handed over.",
     ),
     Family(
         "messages_returned",
         COUNTER,
         PLACE,
-        "Messages that went back to their queue unacknowledged: recovered, put back by themselves, "
-        "or their consumer or session ended.",
+        "Messages that went back to their queue unacknowledged, from no unit of work: recovered, "
+        "put back by themselves, or their consumer or session ended.",
     ),
     Family(
         "messages_expired",
