@@ -1,12 +1,17 @@
 """A lane that went on without its reader: it goes on from the end, whatever fails meanwhile."""
 
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from ledgermq.client.link import lane as module
+from ledgermq.client.link.broker_news import BrokerNews
 from ledgermq.client.link.heartbeats import Heartbeats
+from ledgermq.client.link.lane import LaneReader
+from ledgermq.client.settings import ConnectionSettings
 from ledgermq.protocol.operations import Alive
 from support.brokers.hand_made import Desk, accepted
 
@@ -56,6 +61,30 @@ def test_a_lane_whose_end_kafka_does_not_tell_at_once_is_read_on(installation, q
             time.sleep(0.02)
         assert producer.send("b").sequence == 1
         assert len(asked) == 2
+
+
+def test_a_lane_that_met_a_damaged_record_holds_no_close_up(monkeypatch):
+    """Librdkafka's threads may wait for each other for ever, until it has found its way on."""
+    settings = ConnectionSettings(bootstrap="127.0.0.1:1", queue_manager="QM1")
+    lane = LaneReader(settings, BrokerNews(settings.bootstrap))
+    told = [KafkaError(KafkaError._BAD_MSG), KafkaError(KafkaError._AUTO_OFFSET_RESET)]
+    closed = threading.Event()
+
+    class Stuck:
+        def poll(self, _seconds):
+            return SimpleNamespace(error=lambda: told.pop(0)) if told else None
+
+        def consume(self, _records, _seconds):
+            return []
+
+        def close(self):
+            assert not told, "it is closed while its threads may wait for each other"
+            closed.set()
+
+    monkeypatch.setattr(lane, "_consumer", Stuck())
+    lane.read(1.0)
+    lane.close()
+    assert closed.wait(10)
 
 
 def test_what_a_lost_lane_brought_is_asked_for_until_that_is_answered(desk):

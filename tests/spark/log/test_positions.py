@@ -49,7 +49,10 @@ def test_anything_else_is_refused():
         (9, "before the start of the log: .* begins at 10; what stood .* an archive of it may"),
         (20, "after the end of the log: .* is 19"),
         (datetime(2999, 1, 1, tzinfo=UTC), "in the future"),
-        (datetime(2999, 1, 1, tzinfo=UTC), "log time is or was ahead of the clock, name a position"),
+        (
+            datetime(2999, 1, 1, tzinfo=UTC),
+            "log time is or was ahead of the clock, name a position",
+        ),
     ],
 )
 def test_what_lies_outside_the_log_is_refused(moment, told):

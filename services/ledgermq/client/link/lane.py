@@ -24,7 +24,7 @@ from ledgermq.errors import BrokerUnavailableError, LedgerMQError, LogError
 from ledgermq.wire.framing.confluent import value_of
 from ledgermq.wire.kafka.access import denied, metadata_of, raise_if_hidden, text_of
 from ledgermq.wire.topics.log_topics import lane_partition
-from ledgermq.wire.topics.reading import offsets_of
+from ledgermq.wire.topics.reading import close_aside, offsets_of
 from ledgermq.wire.topics.registry import Claim
 
 LOGGER = logging.getLogger("ledgermq.client")
@@ -49,6 +49,8 @@ class LaneReader:
         self._clock = LogClock()
         # Whether the lane went on without us; librdkafka reads nothing then until it is told where.
         self._is_lost = False
+        # Whether it met a damaged record, and librdkafka has not found its way on since.
+        self._is_at_damage = False
         self.lane = -1
         self._consumer = Consumer(
             kafka_common(settings, self._news)
@@ -132,6 +134,7 @@ class LaneReader:
                 self._cope(error)
                 continue
             self._news.well()
+            self._is_at_damage = False
             stamp, appended_ms = record.timestamp()
             if stamp == TIMESTAMP_LOG_APPEND_TIME:
                 self._clock.note(appended_ms * 1000)
@@ -165,6 +168,7 @@ class LaneReader:
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
             return
         self._news.note_refusal(error, self._topic, "Read")
+        self._is_at_damage = error.code() == KafkaError._BAD_MSG
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             LOGGER.warning(
                 "lane %s-%s went on without us; catching up", self._topic, self._partition
@@ -174,4 +178,7 @@ class LaneReader:
             LOGGER.warning("lane %s-%s: %s", self._topic, self._partition, error.str())
 
     def close(self) -> None:
-        self._consumer.close()
+        if self._is_at_damage:
+            close_aside(self._consumer)
+        else:
+            self._consumer.close()
