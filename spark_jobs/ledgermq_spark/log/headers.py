@@ -64,6 +64,7 @@ def header_text(header: op.Header | None) -> str | None:
     A redelivery limit that was asked for is `r`. A place in a group is `g`, as `group_text` tells
     it; `k` says that logical order was asked for. `x` names properties that are texts here, since
     they are numbers that JSON does not know: with those Spark would find nothing in all of it.
+    Tables take properties out as they stand here: they come first, and the correlation id next.
     """
     if header is None:
         return None
@@ -84,7 +85,8 @@ def header_text(header: op.Header | None) -> str | None:
         told["g"] = json.loads(group_text(group) or "")
         if group["logical_order"]:
             told["k"] = True
-    return compact(told)
+    # Whoever looks at properties finds the letters that were put.
+    return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
 
 
 def properties_text(properties: Mapping[str, Any]) -> str:

@@ -6,20 +6,24 @@ the entry at its position asked for, and the field's words for what happened.
 
 from __future__ import annotations
 
+# Properties as they stand in the text of a header, up to its next field (`headers.header_text`): of
+# what is looked up in JSON, Spark and DuckDB write letters and numbers anew, each in its own way.
+# Their values hold no braces but in strings, whose quotation marks are escaped.
+PROPERTIES = """substring(header, 6, instr(header, '}},"c":') - 5)"""
 # What was put, message by message, whatever was answered.
-PUTS = """
+PUTS = f"""
 SELECT *,
     get_json_object(header, '$.g.i') AS group_id,
     CAST(get_json_object(header, '$.g.n') AS BIGINT) AS group_sequence,
     get_json_object(header, '$.c') AS correlation_id,
-    nullif(get_json_object(header, '$.p'), '{{}}') AS properties
+    nullif({PROPERTIES}, '{{{{}}}}') AS properties
 FROM (
     SELECT queue_manager, position AS put_position, put_index, message_id,
         priorities[put_index] AS priority, persistent[put_index] AS persistent,
         sizes_bytes[put_index] AS content_bytes,
         sizes_bytes[put_index] + headers_bytes[put_index] AS size_bytes,
         get(headers, put_index) AS header
-    FROM {operations} LATERAL VIEW posexplode(message_ids) AS put_index, message_id
+    FROM {{operations}} LATERAL VIEW posexplode(message_ids) AS put_index, message_id
     WHERE kind = 'Put'
 )
 """

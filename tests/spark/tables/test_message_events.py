@@ -1,5 +1,6 @@
 """`message_events` alone tells the state of every queue at any position."""
 
+import json
 import random
 import re
 from collections import Counter
@@ -20,7 +21,7 @@ from ledgermq_spark.tables.all_tables import TABLES
 from ledgermq_spark.tables.writing import write_tables
 from support.audits.engines import duck_engine, spark_engine
 from support.audits.testimonies import Logs
-from support.brokers.log_writer import Script, fold_one
+from support.brokers.log_writer import Script, color_header, fold_one
 from support.checkout import ROOT
 from support.pages.reports import report_of
 from support.random_logs.random_log import RandomLog
@@ -33,6 +34,19 @@ FLAVOURS = (
     {"groups": True, "moves": True},
     {"redelivery": True, "quotas": True, "topics": True},
 )
+# What JSON may write in several ways, and what looks like the end of the properties.
+WRITTEN_IN_WAYS = {
+    "c": 1,
+    "letters": 'x"},"c":\\ / \t\x00\u2028\x7f} \U0001f600 Z\xfcrich',
+    "brace": "}",
+    "large": 1e16,
+    "small": 1e-7,
+    "smallest": 5e-324,
+    "zero": -0.0,
+    "long": 2**62,
+    "float": 123456789.0,
+    "yes": True,
+}
 # The state of every message at a position is where its last move up to it took it.
 STATE_AT = """
 SELECT kind, store, sequence, put_position, put_index, state, backouts
@@ -227,3 +241,22 @@ def test_tables_are_the_same_in_a_session_without_ansi_mode(spark):
             spark.conf.unset("spark.sql.ansi.enabled")
     for name in TABLES:
         assert told[0][name] == told[1][name], name
+
+
+def test_properties_are_one_text_whichever_engine_tells_them(spark):
+    """That of the header, letters as they were put: who looks for a text finds it in either."""
+    logs, script = Logs(), Script()
+    session = script.session()
+    session.send(op.CreateQueue, queue="q")
+    queue = "queue:q"
+    for given in (WRITTEN_IN_WAYS, {}):
+        header = {**color_header("red"), "properties": given, "correlation_id": "\xfc"}
+        session.send(op.Put, destination=queue, messages=[script.message(header=header)])
+    logs.fold("L0", script.entries)
+    query = f"SELECT properties, correlation_id FROM ({TABLES['message_events']}) ORDER BY position"
+    wanted = json.dumps(WRITTEN_IN_WAYS, separators=(",", ":"), ensure_ascii=False)
+    for engine in (duck_engine(), spark_engine(spark)):
+        found = [
+            (row["properties"], row["correlation_id"]) for row in logs.facts(engine).rows(query)
+        ]
+        assert found == [(wanted, "\xfc"), (None, "\xfc")]
