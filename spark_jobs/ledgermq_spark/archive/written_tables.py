@@ -24,7 +24,15 @@ from ledgermq_spark.archive.archived import archived_facts
 from ledgermq_spark.archive.judged import judged_facts
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.stretch import Stretch
-from ledgermq_spark.log.durable_files import plain_name, settled, sync, write_durably
+from ledgermq_spark.log.durable_files import (
+    NAME_BYTES_MAX,
+    DirectoryUnwritableError,
+    partition_of,
+    plain_name,
+    settled,
+    sync,
+    write_durably,
+)
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store, as_it_is
@@ -149,7 +157,13 @@ class _Tables:
         self._spark = spark
         self._output = output
         self._queue_manager = queue_manager
-        self._mine = f"queue_manager={plain_name(queue_manager)}"
+        self._mine = partition_of(plain_name(queue_manager))
+        if len(self._mine) > NAME_BYTES_MAX:
+            raise DirectoryUnwritableError(
+                f"tables of {queue_manager} cannot be written in {output}: no directory can be "
+                "called by its name, in which each / and % takes three characters; without "
+                "--archive tables need none of that name"
+            )
         self._format = table_format
         self._scratch = scratch
         noted = {name: self._noted(name) for name in TABLES}

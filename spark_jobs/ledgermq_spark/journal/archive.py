@@ -23,8 +23,9 @@ from ledgermq.wire.content.journaled import JournaledMessage
 from ledgermq_spark.journal.summary import Journal, Summary, counted
 from ledgermq_spark.log.durable_files import (
     alone_in,
+    bounded_name,
     file_digest,
-    plain_name,
+    partition_of,
     settled,
     sync,
     unreadable,
@@ -42,6 +43,8 @@ PARTS: Final = ("messages", "state")
 TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
 UNFINISHED: Final = ".unfinished"
 REMEDY: Final = "bring it back from a copy"
+# What stands beside a queue manager's name while a manifest is written, with the longest number.
+BESIDE: Final = "..-9223372036854775807.json.part"
 CHUNKS: Final = """
 SELECT part, created_position, block, number, payload FROM {rows} WHERE part IN ('root', 'block')
 """
@@ -79,7 +82,7 @@ class Archived:
         """
         found = []
         name = self.manifest["queue_manager"]
-        manifest = self.archive.manifest(plain_name(name), self.through)
+        manifest = self.archive.manifest(bounded_name(name, BESIDE), self.through)
         remedy = f"{REMEDY}, or take {manifest} away to do without its messages"
         for told in self.manifest["files"]:
             if told["part"] != part:
@@ -165,7 +168,8 @@ class Archive:
             raise JournalArchiveError(f"{place} {unreadable(error, REMEDY)}") from error
         for path in there:
             name, _, number = path.stem.rpartition("-")
-            if path.suffix != ".json" or name != plain_name(queue_manager) or not number.isdigit():
+            mine = bounded_name(queue_manager, BESIDE)
+            if path.suffix != ".json" or name != mine or not number.isdigit():
                 continue
             try:
                 manifest = json.loads(path.read_text(encoding="utf-8"))
@@ -214,15 +218,16 @@ class Archive:
 
     def _tidy(self) -> None:
         """Takes away what was written of backups that have no manifest."""
+        named = (one.stem.rpartition("-") for one in (self.path / "manifests").glob("*.json"))
+        whole = {_place(name, number) for name, _, number in named if name}
         for work in (self.path / UNFINISHED).glob("queue_manager=*/backup=*"):
             place = work.relative_to(self.path / UNFINISHED)
-            name, number = (one.partition("=")[2] for one in place.parts)
-            for part in () if self.manifest(name, number).exists() else PARTS:
+            for part in () if place in whole else PARTS:
                 shutil.rmtree(self.path / part / place, ignore_errors=True)
         shutil.rmtree(self.path / UNFINISHED, ignore_errors=True)
 
     def manifest(self, name: str, through: int | str) -> Path:
-        """Where the manifest of a backup is, by the queue manager's plain name and its number."""
+        """Where the manifest of a backup is, by the queue manager's bounded name and its number."""
         return self.path / "manifests" / f"{name}-{through}.json"
 
     def write(self, journal: Journal, summary: Summary) -> Archived:
@@ -234,8 +239,8 @@ class Archive:
             JournalArchiveError: What was read back is not what was written, or there is a backup
                 of this number.
         """
-        name = plain_name(journal.queue_manager)
-        place = Path(f"queue_manager={name}") / f"backup={journal.through}"
+        name = bounded_name(journal.queue_manager, BESIDE)
+        place = _place(name, journal.through)
         taken = self.manifest(name, journal.through)
         if taken.exists():
             raise JournalArchiveError(f"{taken} is there: this backup was made before")
@@ -264,10 +269,15 @@ class Archive:
         return found
 
 
+def _place(name: str, through: int | str) -> Path:
+    """Where a backup's files lie beneath each part, by the queue manager's bounded name."""
+    return Path(partition_of(name)) / f"backup={through}"
+
+
 def _check(path: Path, manifest: dict[str, Any]) -> None:
     """Raises ValueError, KeyError or TypeError where a manifest is not as it was written."""
-    queue_manager, through = plain_name(manifest["queue_manager"]), int(manifest["through"])
-    if path.name != f"{queue_manager}-{through}.json":
+    name, through = bounded_name(manifest["queue_manager"], BESIDE), int(manifest["through"])
+    if path.name != f"{name}-{through}.json":
         raise ValueError(f"it tells of backup {through} of {manifest['queue_manager']}")
     bytes.fromhex(manifest["chain"])
     for name in ("from", "digest"):

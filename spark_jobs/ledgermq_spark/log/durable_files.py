@@ -19,6 +19,8 @@ UNFINISHED: Final = ".{}.part"
 LOCK: Final = ".lock"
 NAME_BYTES_MAX: Final = 255
 DIGEST_CHARACTERS: Final = 32
+# Words that Spark or DuckDB takes for a number, a date or nothing.
+_NO_TEXTS: Final = frozenset({"epoch", "inf", "infinity", "nan", "null"})
 
 
 class DirectoryUnwritableError(LedgerMQError):
@@ -31,6 +33,18 @@ def plain_name(queue_manager: str) -> str:
     """A queue manager's name as part of a path, which `.` and `..` would lead out of."""
     name = quote(queue_manager, safe="")
     return name if name.strip(".") else name.replace(".", "%2E")
+
+
+def partition_of(plain: str) -> str:
+    """The directory that gives the rows in it the queue manager of this plain name.
+
+    Spark and DuckDB make a number of `007` and a date of `2024-01-01`; where a character is
+    encoded, they see a text and decode it.
+    """
+    is_text = plain[0].isalpha() and plain.lower() not in _NO_TEXTS
+    if not is_text and plain[0] != "%":
+        plain = f"%{ord(plain[0]):02X}{plain[1:]}"
+    return f"queue_manager={plain}"
 
 
 def bounded_name(queue_manager: str, beside: str = "") -> str:

@@ -9,6 +9,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ledgermq.cli.main import main
@@ -17,11 +20,14 @@ from ledgermq_spark.archive.judged import _place
 from ledgermq_spark.archive.log_archive import ArchiveMissingError, LogArchive
 from ledgermq_spark.archive.proving import _are_kept, _is_as_told, _operations
 from ledgermq_spark.archive.stretch import ArchiveBrokenError
+from ledgermq_spark.archive.written_tables import PARQUET, _Tables
 from ledgermq_spark.log import durable_files
 from ledgermq_spark.log.durable_files import (
     DirectoryUnwritableError,
     alone_in,
     bounded_name,
+    partition_of,
+    plain_name,
     unreadable,
     write_durably,
 )
@@ -77,6 +83,33 @@ def test_a_name_is_cut_only_where_the_rest_of_the_files_name_leaves_no_room():
     assert bounded_name("Q" * 128, "-" * 127) == "Q" * 128
     assert len(bounded_name("Q" * 128, "-" * 128)) == 127
     assert len(bounded_name("/" * 128, "-" * 60)) == 195
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("007", "1e5", "2024-01-01", "-5", ".5", "0x1p3", "1d", "NaN", "Infinity", "inf", "epoch"),
+        *("null", "true", "__HIVE_DEFAULT_PARTITION__", "QM1", "a/b", "%2F", "..", "_QM"),
+    ],
+)
+def test_a_partition_tells_spark_and_duckdb_the_queue_managers_name_as_text(spark, tmp_path, name):
+    """Whatever number, date or nothing it looks like; leading zeros are a part of it."""
+    place = tmp_path / "rows" / partition_of(plain_name(name))
+    place.mkdir(parents=True)
+    pq.write_table(pa.table({"position": [1]}), place / "0.parquet")
+    (read,) = spark.read.parquet(str(tmp_path / "rows")).collect()
+    glob = str(tmp_path / "rows" / "*" / "*.parquet")
+    asked = "SELECT queue_manager FROM read_parquet(?, hive_partitioning = true)"
+    assert (read["queue_manager"], duckdb.execute(asked, [glob]).fetchall()) == (name, [(name,)])
+    assert place.name in ("queue_manager=QM1", "queue_manager=true") or "%" in place.name
+
+
+def test_tables_of_a_name_too_long_for_a_directory_are_refused_with_another_way(tmp_path):
+    """Cut, it would be another name to all who read the tables."""
+    with pytest.raises(DirectoryUnwritableError, match="without --archive tables need none"):
+        _Tables(None, tmp_path, "/" * 128, PARQUET, tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_directory_that_cannot_be_looked_at_is_not_taken_for_an_empty_one(archive):

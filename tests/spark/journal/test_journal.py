@@ -3,6 +3,7 @@
 import json
 import shutil
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -114,6 +115,11 @@ def bodies(rows):
     return [decode_content(bytes(one["content"])).body for one in rows]
 
 
+def bodies_of(messages):
+    """What archived messages say."""
+    return [decode_content(one.content).body for one in messages]
+
+
 def test_the_journal_has_what_came_in_while_it_was_on_and_nothing_else(journal):
     """Consumed or not, committed later or blocked first; never what was put before it was on, or
     was refused, rolled back, retried or moved by administration (DB-17, DB-19, decision 22).
@@ -144,6 +150,20 @@ def test_times_of_the_journal_are_utc_whatever_the_time_zone(journal, live_in):
     assert {one.tzinfo for one in found.values()} == {UTC}
 
 
+@pytest.mark.parametrize("name", ["007", "/" * 128])
+def test_a_backup_can_be_made_whatever_the_queue_manager_is_called(journal, spark, tmp_path, name):
+    """As a number, or longer than a file's name may be; what has a manifest is left alone."""
+    archive, named = Archive(tmp_path), replace(journal, queue_manager=name)
+    with archive.adding():
+        written = archive.write(named, summary_of(named))
+    assert bodies_of(archive.messages(name)) == JOURNALED
+    assert archive.backups(name)[0].manifest == written.manifest
+    assert list(archive.messages("QM1")) == []
+    if len(name) < 128:
+        rows = spark.read.parquet(str(tmp_path / "messages"))
+        assert {one["queue_manager"] for one in rows.collect()} == {name}
+
+
 def test_a_backup_archives_all_and_keeps_what_has_not_expired(log, journal):
     """The lifetime is the journal's own (DB-18, DB-19): the first ones are over, the last is not.
 
@@ -155,7 +175,7 @@ def test_a_backup_archives_all_and_keeps_what_has_not_expired(log, journal):
     manifest = written.manifest
     assert (manifest["messages"], manifest["through"]) == (6, len(log.script.entries))
     archived = list(log.archive.messages("QM1"))
-    assert [decode_content(one.content).body for one in archived] == JOURNALED
+    assert bodies_of(archived) == JOURNALED
     assert [one.expired for one in archived] == [True] * 5 + [False]
     assert (summary.kept_from, summary.needed_from) == (
         archived[-1].position,
@@ -226,8 +246,7 @@ def check_cut(log, summary, archived):
     second = summary_of(journal)
     assert (second.counts["expired"], second.kept_from) == (0, archived[-1].position)
     log.archive.write(journal, second)
-    everything = [decode_content(one.content).body for one in log.archive.messages("QM1")]
-    assert everything == [*JOURNALED, "second time"]
+    assert bodies_of(log.archive.messages("QM1")) == [*JOURNALED, "second time"]
     with pytest.raises(JournalArchiveError, match="was made before"):
         log.archive.write(journal, second)
     check_damage(log.archive)
