@@ -6,9 +6,11 @@ import time
 
 import pytest
 
+from ledgermq.core.destinations.times import redelivery_limit
 from ledgermq.core.snapshot.state_records import take_touched_blocks
 from ledgermq.core.state.message_states import AVAILABLE, DELAYED, DROPPED, MOVED, UNBORN
 from ledgermq.core.state.records import Message
+from ledgermq.protocol.settings import DEFAULTS
 from support.invariants import whole_state as invariants
 from support.scripts.play import Player, play
 from support.scripts.script import read_scripts
@@ -117,6 +119,11 @@ def test_begin_and_end_of_a_delay_touch_the_message_for_the_next_checkpoint():
         for line in read_scripts(text)[0].lines:
             player.line(line)
         assert take_touched_blocks(player.state) == [(1, 0)], text
+
+
+def test_a_header_that_leaves_out_its_limit_has_none():
+    """A Put that was not read from the log may leave out what a record says by default."""
+    assert redelivery_limit({"properties": {}}, DEFAULTS) == -1
 
 
 def test_a_delay_is_worked_out_in_no_time_after_any_number_of_backouts():
