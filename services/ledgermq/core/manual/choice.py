@@ -33,7 +33,7 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    state: QueueManager, selection: MessageSelection, *, to_origin: bool = False
+    state: QueueManager, selection: MessageSelection, *, to_origin: bool
 ) -> tuple[Queue, Chosen] | Refusal:
     """The source of a selection, and what an operation may touch of it; each in rising order.
 
