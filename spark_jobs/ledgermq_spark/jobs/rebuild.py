@@ -28,6 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
         "queues": rebuilt.statuses,
         "topics": rebuilt.topics,
         "subscriptions": rebuilt.subscriptions,
+        "bindings": rebuilt.bindings,
     }
     text = json.dumps(document, indent=2)
     if given.output is not None:

@@ -68,6 +68,11 @@ class Rebuilt:
         """The state without its numbered messages, as `checkpoint.Root`."""
         return decode_record(self.root_bytes)[1]
 
+    @property
+    def bindings(self) -> list[dict[str, Any]]:
+        """Which topics handed on what was put to them, and where to."""
+        return [{**one} for one in self.root["bindings"]]
+
     def block_bytes(self) -> list[bytes]:
         """The blocks of messages, encoded, in manifest order."""
         return [chunk["payload"] for chunk in chunks_in(self.ends)[1:]]

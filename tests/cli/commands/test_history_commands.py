@@ -44,6 +44,7 @@ def lived(connection, history) -> dict[str, object]:
         session.rollback()
         consumer.receive(timeout=20)
         session.commit()
+    connection.admin.bind(f"{queue}.*", f"queue:{queue}", selector="size > 7")
     history["before"] = status
     history["message_id"] = receipts[0].message_id
     return history
@@ -56,6 +57,11 @@ def test_rebuild_gives_the_state_that_is_live_now(cli, lived):
     wanted = {key: value for key, value in live[lived["queue"]].items() if key != "position"}
     (found,) = [one for one in rebuilt["queues"] if one["name"] == lived["queue"]]
     assert found == wanted
+    (bound,) = [one for one in rebuilt["bindings"] if one["topics"] == f"{lived['queue']}.*"]
+    assert bound in [
+        {key: value for key, value in one.items() if key != "position"}
+        for one in cli("binding", "list", "--json").document
+    ]
     assert len(rebuilt["digest"]) == 64
 
 

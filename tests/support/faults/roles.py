@@ -119,7 +119,8 @@ class Client:
 class Auto(Client):
     """Sends one message at a time and takes some, each acknowledged as it is handed over.
 
-    Some it publishes to a topic that nobody subscribes to, which sends them to a queue.
+    Some it publishes to topics that nobody subscribes to, from which they go to queues: one has it
+    as its error destination, one is bound to it.
     """
 
     def work(self, connection: Any) -> None:
@@ -129,13 +130,18 @@ class Auto(Client):
         with suppress(ledgermq.DestinationExistsError):
             told = {"error_destination": "queue:unrouted", "moves_unrouted": True}
             connection.admin.create_topic("nobody", **told)
+        with suppress(ledgermq.DestinationExistsError):
+            connection.admin.create_queue("bound")
+        connection.admin.bind("news.*", "queue:bound")
         with connection.session() as sending, connection.session() as taking:
             producer, consumer = sending.producer("queue:auto"), taking.consumer("queue:auto")
-            publisher = sending.producer("topic:nobody")
+            topics = {"unrouted": "topic:nobody", "bound": "topic:news.today"}
+            publishers = {queue: sending.producer(topic) for queue, topic in topics.items()}
             while not self.stopping:
                 [body] = self.bodies(1)
                 if self.random.random() < 0.2:
-                    self.call("send", [["unrouted", body]], [], publisher.send, body=body)
+                    queue = self.random.choice([*topics])
+                    self.call("send", [[queue, body]], [], publishers[queue].send, body=body)
                 else:
                     self.call("send", [["auto", body]], [], producer.send, body=body)
                 gets = self.got("auto", consumer.receive_many(3, RECEIVE_SECONDS))
@@ -333,6 +339,7 @@ QUEUES = (
     *(
         "auto",
         "unrouted",
+        "bound",
         "client",
         "individual",
         "dead",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ledgermq.cli.commands.bindings import COLUMNS as BINDING_COLUMNS
 from ledgermq.cli.options.destinations import queue_from
 from ledgermq.cli.options.facts import archive_option, moment_position
 from ledgermq.cli.options.moments import at_option, position_at
@@ -103,12 +104,17 @@ def rebuild(
                 "queues": [with_iso_times(status) for status in rebuilt.statuses],
                 "topics": [with_iso_times(status) for status in rebuilt.topics],
                 "subscriptions": [with_iso_times(status) for status in rebuilt.subscriptions],
+                "bindings": rebuilt.bindings,
             }
         )
         return
     caption = f"at {where}: {ADDS_UP}\ndigest of the state: {rebuilt.digest}"
     output.table(LIST_COLUMNS, [list_row(status) for status in rebuilt.statuses], caption=caption)
-    tables = (TOPIC_COLUMNS, rebuilt.topics), (SUBSCRIPTION_COLUMNS, rebuilt.subscriptions)
+    tables = (
+        (TOPIC_COLUMNS, rebuilt.topics),
+        (SUBSCRIPTION_COLUMNS, rebuilt.subscriptions),
+        (BINDING_COLUMNS, rebuilt.bindings),
+    )
     for columns, rows in tables:
         if rows:
             click.echo()
