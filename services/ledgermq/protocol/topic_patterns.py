@@ -6,7 +6,6 @@ Words between dots or slashes: `*` is any one word, and one `#` any number of th
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Final
 
 from ledgermq.protocol.limits import TEMPORARY
@@ -29,14 +28,14 @@ def is_pattern(text: str) -> bool:
     )
 
 
-def takes_in(pattern: str, topic: str) -> bool:
-    """Whether a topic's name is one of a pattern; temporary topics are in none."""
-    return not topic.startswith(TEMPORARY) and _compiled(pattern).fullmatch(topic) is not None
-
-
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def names_of(pattern: str) -> re.Pattern[str]:
+    """Names that a pattern stands for."""
     return re.compile(regular_expression(pattern), re.ASCII)
+
+
+def takes_in(names: re.Pattern[str], topic: str) -> bool:
+    """Whether a topic's name is one of a pattern's; temporary topics are in none."""
+    return not topic.startswith(TEMPORARY) and names.fullmatch(topic) is not None
 
 
 def regular_expression(pattern: str) -> str:

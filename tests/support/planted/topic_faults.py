@@ -78,11 +78,11 @@ def _whoever_puts(original: Any) -> Any:
 
 
 def _names_that_are_equal(original: Any) -> Any:
-    return lambda pattern, topic: pattern == topic
+    return lambda names, topic: names.pattern.replace("\\", "") == topic
 
 
 def _temporary_ones_too(original: Any) -> Any:
-    return lambda pattern, topic: pattern == "#" or original(pattern, topic)
+    return lambda names, topic: names.fullmatch(topic) is not None
 
 
 BINDINGS = Family(

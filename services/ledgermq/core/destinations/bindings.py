@@ -12,7 +12,8 @@ from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Binding, Session
 from ledgermq.protocol.operations import Bind, Unbind
 from ledgermq.protocol.reasons import Reason, Refusal
-from ledgermq.protocol.topic_patterns import is_pattern, takes_in
+from ledgermq.protocol.topic_patterns import is_pattern, names_of, takes_in
+from ledgermq.selector import Selector
 
 # As what a binding names its destination.
 DESTINATION: Final = "destination"
@@ -37,15 +38,18 @@ def bind(entry: Entry, session: Session, operation: Bind) -> Refusal | None:
     if standing is not None:
         standing.selector = selector
     else:
-        add_binding(entry.state, Binding(topics, destination, selector, entry.position))
+        add_binding(entry.state, topics, destination, selector, entry.position)
     return None
 
 
-def add_binding(state: QueueManager, binding: Binding) -> None:
+def add_binding(
+    state: QueueManager, topics: str, destination: str, selector: Selector | None, created: int
+) -> None:
+    binding = Binding(topics, names_of(topics), destination, selector, created)
     state.bindings[binding.topics, binding.destination] = binding
     state.named.setdefault(binding.destination, {})[_named_as(binding)] = None
     for topic in state.topics.values():
-        if takes_in(binding.topics, topic.name):
+        if takes_in(binding.names, topic.name):
             topic.bindings.append(binding)
 
 

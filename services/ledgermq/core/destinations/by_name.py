@@ -98,7 +98,7 @@ def add_destination(state: QueueManager, found: Queue) -> None:
     if isinstance(found, Topic):
         state.topics[found.name] = found
         bindings = state.bindings.values()
-        found.bindings = [one for one in bindings if takes_in(one.topics, found.name)]
+        found.bindings = [one for one in bindings if takes_in(one.names, found.name)]
     else:
         add_store(state, found)
         state.queues[found.name] = found

@@ -114,6 +114,7 @@ def _publish(
     So it does to destinations that the topic is bound to, if a session puts them.
     """
     sender = None if session is None else session.connection
+    is_bound = session is not None and bool(topic.bindings)
     copies: dict[int, list[Message]] = {}
     bound: dict[str, list[Message]] = {}
     published: list[Message] = []
@@ -128,7 +129,7 @@ def _publish(
                 created = subscription.created_position
                 copies.setdefault(created, []).append(copy_for(message, subscription))
                 publication.holders += 1
-        destinations = () if session is None else _bound_to(topic, message)
+        destinations = _bound_to(topic, message) if is_bound else ()
         for destination in destinations:
             bound.setdefault(destination, []).append(message)
         if publication.holders:

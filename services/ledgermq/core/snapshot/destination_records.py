@@ -20,7 +20,6 @@ from ledgermq.core.state.known_ids import Deduplication, KnownId
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import GONE_BY, PUBLISHED
 from ledgermq.core.state.records import (
-    Binding,
     Publication,
     Queue,
     ResumeMark,
@@ -262,8 +261,8 @@ def _standing(state: QueueManager, destination: str) -> Queue:
 def _restore_bindings(state: QueueManager, root: Record) -> None:
     for entry in root["bindings"]:
         selector = parse_selector(entry["selector"])
-        made = Binding(entry["topics"], entry["destination"], selector, entry["created_position"])
-        add_binding(state, made)
+        created = entry["created_position"]
+        add_binding(state, entry["topics"], entry["destination"], selector, created)
 
 
 def _subscription_from(state: QueueManager, entry: Record) -> Subscription:

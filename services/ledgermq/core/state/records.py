@@ -8,6 +8,7 @@ messages stand in `Queue.messages` in the last two cases.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -417,8 +418,9 @@ class Subscription(Queue):
 class Binding:
     """What is put to some topics goes on to a destination, as far as its selector wants it."""
 
-    # The pattern of their names.
+    # The pattern of their names, and what it means.
     topics: str
+    names: re.Pattern[str]
     destination: str
     selector: Selector | None
     created_position: int

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from ledgermq.protocol.documents.fields import BESIDE
-from ledgermq.protocol.topic_patterns import takes_in
+from ledgermq.protocol.topic_patterns import names_of, takes_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,7 +266,7 @@ class BindingStatus:
 
     def takes_in(self, topic: str) -> bool:
         """Whether the name of a topic is one of the pattern."""
-        return takes_in(self.topics, topic)
+        return takes_in(names_of(self.topics), topic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
