@@ -3,12 +3,17 @@
 
 Where a body left the cache, the outcomes of that connection are held, in order, until it was read
 back from the log; all others go on (H21). When very much is held, the fold waits.
+
+What is not chained goes in turn too, as do answers to RESYNC: a reader whose session has closed
+would take that for lost if it were told first that there is no such session.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from ledgermq.errors import LedgerMQError
@@ -49,16 +54,24 @@ class SendMark(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """An outcome that waits for a body, or behind one that does; numbered over all connections."""
+    """An outcome that waits for a body, or behind one that does; numbered over all connections.
+
+    Or, with `send`, a record of its own that waits behind one.
+    """
 
     number: int
-    addressed: Addressed
-    chain: bytes
-    appended_ms: int
+    addressed: Addressed | None
+    chain: bytes = b""
+    appended_ms: int = NOT_LIVE
+    send: Callable[[], None] | None = None
 
+    @property
+    def outcome(self) -> Outcome | None:
+        return None if self.addressed is None else self.addressed.outcome
 
-def _weight(outcome: Outcome) -> int:
-    return len(outcome.messages) if isinstance(outcome, Delivered) else 1
+    @property
+    def weight(self) -> int:
+        return len(self.outcome.messages) if isinstance(self.outcome, Delivered) else 1
 
 
 class _Draft:
@@ -134,17 +147,18 @@ class LaneWriter:
                 if live and isinstance(outcome, Refused):
                     tally.refused[outcome.reason] += 1
                 if connection is None:
-                    self._send_unchained(record, outcome, chain, appended_ms)
+                    named = address_of(record.headers).connection
+                    send = partial(self._send_unchained, record, outcome, chain, appended_ms)
+                    self._send_draft(named, drafts)
+                    self._send_in_turn(named, send)
                     continue
                 size = -1 if connection in self._held else self._complete(outcome)
                 if size >= 0:
                     if self._draft(drafts, addressed, size, chain, appended_ms):
                         await self._producer.wait_for_room()
                     continue
-                draft = drafts.pop(connection, None)
-                if draft is not None:
-                    self._send_chunk(connection, draft)
-                self._hold(connection, addressed, chain, appended_ms)
+                self._send_draft(connection, drafts)
+                self._hold(connection, _Held(self._held_number + 1, addressed, chain, appended_ms))
         for connection, draft in drafts.items():
             self._send_chunk(connection, draft)
         self._producer.poll()
@@ -192,14 +206,18 @@ class LaneWriter:
 
     # What waits for bodies --------------------------------------------------------------------
 
-    def _hold(
-        self, connection: bytes, addressed: Addressed, chain: bytes, appended_ms: int
-    ) -> None:
-        self._held_number += 1
-        self._held_messages += _weight(addressed.outcome)
-        held = _Held(self._held_number, addressed, chain, appended_ms)
+    def _hold(self, connection: bytes, held: _Held) -> None:
+        self._held_number = held.number
+        self._held_messages += held.weight
         self._held.setdefault(connection, deque()).append(held)
         self._wake.set()
+
+    def _send_in_turn(self, connection: bytes | None, send: Callable[[], None]) -> None:
+        """Sends a record of its own behind what is held for its connection."""
+        if connection is not None and connection in self._held:
+            self._hold(connection, _Held(self._held_number + 1, None, send=send))
+        else:
+            send()
 
     async def release(self) -> None:
         """Sends what is held as its bodies come, for as long as the owner runs.
@@ -226,19 +244,26 @@ class LaneWriter:
         What comes meanwhile is held behind it, as long as the connection stands among the held.
         """
         self._releasing = waiting[0].number
-        first = waiting[0].addressed.outcome
+        first = waiting[0].outcome
         size = -1
         if isinstance(first, Delivered):
             size = await self._bodies.fill_cold(first.messages, first.destination)
             size += _bytes_beside_bodies(first)
         drafts: dict[bytes, _Draft] = {}
         while waiting:
-            _, addressed, chain, appended_ms = waiting[0]
-            size = size if size >= 0 else self._complete(addressed.outcome)
-            if size < 0:
-                break
+            held = waiting[0]
+            _, addressed, chain, appended_ms, send = held
+            if addressed is not None and size < 0:
+                size = self._complete(addressed.outcome)
+                if size < 0:
+                    break
             waiting.popleft()
-            self._held_messages -= _weight(addressed.outcome)
+            self._held_messages -= held.weight
+            if addressed is None:
+                assert send is not None, "it is one or the other"
+                self._send_draft(connection, drafts)
+                send()
+                continue
             if self._draft(drafts, addressed, size, chain, appended_ms):
                 await self._producer.wait_for_room()
             size = -1
@@ -269,6 +294,12 @@ class LaneWriter:
         oldest = [one[0].number for one in self._held.values() if one]
         return any(one <= number for one in oldest) or 0 < self._releasing <= number
 
+    def _send_draft(self, connection: bytes | None, drafts: dict[bytes, _Draft]) -> None:
+        """Sends what has gathered for a connection, if anything has."""
+        draft = None if connection is None else drafts.pop(connection, None)
+        if connection is not None and draft is not None:
+            self._send_chunk(connection, draft)
+
     def _send_chunk(self, connection: bytes, draft: _Draft) -> None:
         found = draft.outcomes
         value = encode_chunk(draft.previous_position, draft.previous_index, found, draft.chain)
@@ -288,8 +319,15 @@ class LaneWriter:
         self._produce(address.connection, lane, value, CHUNK, position, index, appended)
         self.outcomes_written += 1
 
-    def send_answer(self, connection: bytes, lane: int, value: bytes, position: int) -> None:
-        self._produce(connection, lane, value, ANSWER, position, 0, {})
+    def send_answer(
+        self, connection: bytes, lane: int, value: bytes, position: int, kind: str
+    ) -> None:
+        send = partial(self._produce, connection, lane, value, ANSWER, position, 0, {})
+        # It tells which sessions there are; nothing else that is asked needs a turn.
+        if kind == "RESYNC":
+            self._send_in_turn(connection, send)
+        else:
+            send()
 
     def _produce(
         self,

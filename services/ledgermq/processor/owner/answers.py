@@ -230,4 +230,4 @@ class Answerer:
     def _send(self, question: Question, value: bytes, position: int) -> None:
         self.answered += 1
         ask = question.ask
-        self._lanes.send_answer(ask["connection"], ask["lane"], value, position)
+        self._lanes.send_answer(ask["connection"], ask["lane"], value, position, ask["kind"])
