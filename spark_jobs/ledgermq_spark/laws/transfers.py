@@ -98,14 +98,81 @@ FROM left_for FULL JOIN arrived
     LEFT ANTI JOIN elsewhere USING (queue_manager, position)
 WHERE coalesce(came, 0) NOT BETWEEN coalesce(must, 0) AND coalesce(may, 0)
 """
+# Whoever gets what came from elsewhere is told from where, and why. Several copies of a message may
+# leave for one place in an entry, and a group may be parked at the entry of a move by hand: then
+# any of what each may be told of is.
+ORIGIN = """
+WITH
+by_hand AS (
+    SELECT queue_manager, replied_at AS position, kind AS entry,
+        CASE WHEN kind = 'CopyMessages' THEN 'copied'
+            WHEN coalesce(get_json_object(settings, '$.to_origin') = 'true', FALSE) THEN 'retried'
+            ELSE 'moved' END AS reason
+    FROM {applied}
+    WHERE kind IN ('MoveMessages', 'CopyMessages') AND reply <> 'Refused'
+),
+left_for AS (
+    SELECT queue_manager, position, put_position, put_index, destination, sequence,
+        CASE WHEN cause = 'expired' THEN array('expired')
+            WHEN before IN ('new', 'uncommitted put') THEN array('unrouted')
+            WHEN before IN ('unacknowledged', 'uncommitted get') THEN
+                array(IF(coalesce(is_rejected, FALSE), 'rejected', 'redelivery-limit'))
+            WHEN before = 'delayed' THEN array('group-parked', by_hand.reason, 'redelivery-limit')
+            ELSE array('group-parked', by_hand.reason) END AS reasons
+    FROM {moves}
+        LEFT JOIN {rejections} USING (queue_manager, session, position, delivery)
+        LEFT JOIN by_hand USING (queue_manager, position)
+    WHERE cause IN ('moved', 'expired') AND before <> 'published'
+    UNION ALL
+    SELECT queue_manager, position, put_position, put_index, topic, sequence, array('bound')
+    FROM {bound}
+),
+arrived AS (
+    SELECT queue_manager, position, put_position, put_index, destination, sequence
+    FROM {moves} WHERE before = 'new' AND session < 0 AND kind <> 'subscription' AND sequence >= 0
+),
+came AS (
+    SELECT queue_manager, position, arrived.destination, arrived.sequence,
+        collect_set(concat_ws(' ', reason, left_for.destination, left_for.sequence)) AS named
+    FROM arrived JOIN left_for USING (queue_manager, position, put_position, put_index)
+        LATERAL VIEW explode(reasons) AS reason
+    WHERE reason IS NOT NULL
+    GROUP BY ALL
+),
+moved AS (
+    SELECT queue_manager, store, kind, sequence, named
+    FROM {moves} JOIN came USING (queue_manager, position, destination, sequence)
+    WHERE before = 'new'
+),
+got AS (
+    SELECT moves.queue_manager, moves.position, store, sequence, session, delivery, named
+    FROM {moves} AS moves JOIN moved USING (queue_manager, store, kind, sequence)
+    WHERE after IN ('unacknowledged', 'uncommitted get')
+),
+told AS (
+    SELECT queue_manager, session, first_delivery + at AS delivery,
+        concat_ws(' ', get_json_object(origin, '$.reason'),
+            get_json_object(origin, '$.destination'), get_json_object(origin, '$.sequence'))
+            AS found
+    FROM {outcomes} LATERAL VIEW posexplode(origins) AS at, origin
+    WHERE kind = 'Delivered' AND origin IS NOT NULL
+)
+SELECT queue_manager, position, store, sequence, session,
+    'a message that came from elsewhere was delivered with another origin' AS summary,
+    concat_ws(' or ', named) AS expected, coalesce(found, 'none') AS found
+FROM got LEFT JOIN told USING (queue_manager, session, delivery)
+WHERE NOT coalesce(array_contains(named, found), FALSE)
+"""
 LAW = Law(
     letter="I",
     sentence="What leaves a destination for another one, or a binding hands on, arrives once at "
-    "the one that is named for it, at the same position; what nobody put or copied came from "
-    "somewhere; its body stands where it was written last.",
+    "the one that is named for it, at the same position, and is delivered there with where it was "
+    "and why it left; what nobody put or copied came from somewhere; its body stands where it was "
+    "written last.",
     breaches=(
         Breach("lost", TRANSFERRED),
         Breach("unexpected", NAMED),
+        Breach("altered outcome", ORIGIN),
         Breach("altered outcome", relocations.COUNTED),
         Breach("altered copy", relocations.ALTERED),
         Breach("state mismatch", relocations.STANDING),

@@ -80,6 +80,12 @@ def _as_settings_say(original: Any) -> Any:
     return lambda entry, message, flight, delay_ms: original(entry, message, flight, -1)
 
 
+def _as_too_often(original: Any) -> Any:
+    return lambda entry, message, destination, reason: original(
+        entry, message, destination, "redelivery-limit" if reason == "rejected" else reason
+    )
+
+
 def _all_count(original: Any) -> Any:
     return lambda message: message.backout_count
 
@@ -182,6 +188,13 @@ REJECTING = Family(
         Fault("what is rejected stays with its consumer", consumers, "give_back", does_nothing, 1),
         Fault("a rejection is no backout", consumers, "give_back", _forgetful_backout),
         Fault("a delay that is asked for is none", settling, "back_out", _as_settings_say),
+        Fault(
+            "what is rejected says that it came too often",
+            redelivery,
+            "transfer",
+            _as_too_often,
+            1,
+        ),
     ),
     drawn(informed_histories(weights=MUCH_REJECTED)),
 )

@@ -40,7 +40,7 @@ offered AS (
     WHERE {may_stand("from_position", "until_position", "position")} AND destination <> topic
         AND substr(topic, 7) RLIKE concat(r'\A', name, r'\z')
 )
-SELECT queue_manager, store, sequence, position, put_position, put_index, destination,
+SELECT queue_manager, topic, store, sequence, position, put_position, put_index, destination,
     bool_or(is_there) AS is_sure
 FROM offered JOIN {{puts}} USING (queue_manager, put_position, put_index)
 WHERE suits(selector, IF(selector = '', NULL, struct(message_id, priority, persistent,
