@@ -92,6 +92,7 @@ def test_messages_are_moved_copied_and_deleted(memory, broker):
         ("msg", "delete", "e", "--sequence", "x", *WHY),
         ("msg", "delete", "e", "--sequence", "3..2", *WHY),
         ("queue", "purge", "e", "--sequence", "1", *WHY),
+        ("msg", "show", "topic:e", "0"),
     ],
 )
 def test_wrong_use_is_said(memory, broker, wrong):
@@ -125,8 +126,11 @@ def test_a_purge_offers_no_sequence_numbers(memory, group):
 def test_a_move_to_what_is_not_there_is_refused(memory, broker):
     """It is not created."""
     put(broker, "f", "x")
-    answer = memory("queue", "move", "f", "nowhere", *WHY)
-    assert (answer.code, "queue-unknown" in answer.err) == (REFUSED, True)
+    for how in (WHY, ("--dry-run",), ("--reason", "r")):
+        answer = memory("queue", "move", "f", "nowhere", *how)
+        assert (answer.code, "queue-unknown" in answer.err) == (REFUSED, True)
+        answer = memory("msg", "copy", "f", "topic:nowhere", *how)
+        assert (answer.code, "topic-unknown" in answer.err) == (REFUSED, True)
     assert bodies(broker, "f") == ["x"]
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from ledgermq.cli.options.chosen_messages import COPY, DELETE, MOVE, carry_out, handling_options
-from ledgermq.cli.options.destinations import destination_named
+from ledgermq.cli.options.destinations import destination_named, queue_from
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import LONG
 from ledgermq.cli.printing.message_rows import message_document
 from ledgermq.cli.printing.output import Output
 from ledgermq.errors import LedgerMQError
+
+WHY_NO_TOPIC: Final = (
+    "its messages are in its subscriptions, where `ledgermq msg copy --subscription --sequence "
+    "--dry-run` shows one"
+)
 
 
 class MessageUnknownError(LedgerMQError, LookupError):
@@ -93,8 +98,8 @@ def show_message(target: Target, output: Output, source: str, sequence: int) -> 
         MessageUnknownError: It is not there.
         MessageHeldError: Somebody holds it.
     """
+    named = f"queue:{queue_from(source, why=WHY_NO_TOPIC)}"
     with target.connect() as connection:
-        named = destination_named(source)
         found = connection.admin.select_messages(named, sequences=[sequence], shown=1)
     if not found.messages:
         what = f"message {sequence} of {named} cannot be shown"

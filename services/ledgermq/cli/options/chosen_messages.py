@@ -16,7 +16,7 @@ from ledgermq.cli.options.consent import (
     reason_option,
     yes_option,
 )
-from ledgermq.cli.options.destinations import destination_named
+from ledgermq.cli.options.destinations import destination_from, destination_named
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.options.together import Count, Read, together
 from ledgermq.cli.printing.message_rows import shown_body
@@ -145,6 +145,10 @@ def carry_out(
         admin = connection.admin
         if dry_run or not yes:
             told = admin.select_messages(source, to_origin=action.to_origin, **given)
+            for destination in to:
+                # What is shown, or asked, is what would be done: a move to nowhere is refused.
+                kind, name = destination_from(destination)
+                (admin.topic if kind == "topic" else admin.queue_status)(name)
             if dry_run:
                 _tell(target, output, action, source, told)
                 return
