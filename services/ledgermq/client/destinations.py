@@ -30,6 +30,8 @@ def checked_destination(text: str) -> str:
 
 def queue_name(text: str) -> str:
     """The name in `queue:NAME` or a bare `NAME`; else InvalidDestinationError."""
+    if isinstance(text, str) and text.startswith(TOPIC):
+        raise InvalidDestinationError(f"{shown(text)} is a topic, no queue", destination=text)
     full = text if isinstance(text, str) and text.startswith(QUEUE) else f"{QUEUE}{text}"
     return checked_destination(full)[len(QUEUE) :]
 
@@ -41,6 +43,8 @@ def is_topic(destination: str) -> bool:
 
 def topic_name(text: str) -> str:
     """The name in `topic:NAME` or a bare `NAME`; else InvalidDestinationError."""
+    if isinstance(text, str) and text.startswith(QUEUE):
+        raise InvalidDestinationError(f"{shown(text)} is a queue, no topic", destination=text)
     name = text.removeprefix(TOPIC) if isinstance(text, str) else text
     if not isinstance(name, str) or not is_name(name):
         raise InvalidDestinationError(

@@ -102,6 +102,14 @@ def test_wrong_use_is_said(memory, broker, wrong):
     assert bodies(broker, "e") == ["x"]
 
 
+def test_a_topic_in_the_place_of_a_queue_is_called_what_it_is(memory):
+    """And a queue in that of a topic: no name has a colon, which is not what is wrong."""
+    answer = memory("queue", "show", "topic:prices")
+    assert (answer.code, answer.err) == (USAGE, "error: 'topic:prices' is a topic, no queue\n")
+    answer = memory("topic", "show", "queue:orders")
+    assert (answer.code, answer.err) == (USAGE, "error: 'queue:orders' is a queue, no topic\n")
+
+
 @pytest.mark.parametrize("group", ["msg", "dlq"])
 def test_what_is_not_there_is_refused_as_by_every_show(memory, broker, group):
     """Numbers are no wrong use; whether a message is held or not there, its code says."""
