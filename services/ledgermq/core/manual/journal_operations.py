@@ -29,11 +29,12 @@ def back_up_journal(entry: Entry, session: Session, operation: BackUpJournal) ->
         return Refusal(Reason.JOURNAL_EMPTY, "the journal is empty: there is nothing to back up")
     through, kept_from = operation.through, operation.kept_from
     needed_from = operation.needed_from
-    if not 0 <= needed_from <= kept_from <= through <= entry.position:
+    # What is below 0 is below what the journal needs, too.
+    if not needed_from <= kept_from <= through <= entry.position:
         return Refusal(
             Reason.BACKUP_INVALID,
             f"needed_from {needed_from}, kept_from {kept_from} and through {through} must rise, "
-            f"from 0 to {entry.position}",
+            f"to {entry.position} at most",
         )
     before = 0 if journal.backup is None else journal.backup.through
     rises = needed_from >= journal.needed_from and kept_from >= journal.kept_from
