@@ -23,8 +23,8 @@ from ledgermq.protocol.outcomes import (
 
 # A word of an outcome, and whether an expectation may leave it out.
 Word = tuple[str, bool]
-# The field that is out of range, as the reason for people names it.
-OUT_OF_RANGE = re.compile(r"(\w+) is -?\d+, must be ")
+# The field that is out of range, or differs, as the reason for people names it.
+WRONG_FIELD = re.compile(r"(\w+) is -?\d+, must be |.* has another (\w+);")
 RUN = re.compile(r"([A-Za-z]+)(\d+)\.\.(\d+)@(\d+)")
 
 
@@ -63,11 +63,11 @@ def _words(outcome: Outcome, start_us: int) -> list[Word]:
                 discarded=outcome.discarded
             )
         case Refused():
-            named = OUT_OF_RANGE.match(outcome.detail)
+            named = WRONG_FIELD.match(outcome.detail)
             return [
                 *_must("refused", outcome.reason),
                 *_unless_zero(expected=outcome.expected_sequence),
-                *([(f"of={named[1]}", True)] if named else []),
+                *([(f"of={named[1] or named[2]}", True)] if named else []),
             ]
         case SessionEnded():
             return _must("ended", outcome.reason) + _unless_zero(
