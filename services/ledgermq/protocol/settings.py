@@ -76,6 +76,8 @@ REDELIVERY_DELAY: Final = (
 )
 # Settings that are also those of the queue manager, for queues and topics that say none.
 REDELIVERY_FIELDS: Final = (*REDELIVERY_DELAY, "redelivery_limit", "error_destination")
+# Settings that name a destination.
+TARGETS: Final = ("expiry_destination", "error_destination")
 
 # What an entry of the log says of settings: a value by name; None: as it is.
 Given = dict[str, Any]
@@ -129,10 +131,7 @@ def settings_record(settings: Settings) -> Given | None:
 
 def targets_of(settings: Settings) -> dict[str, str]:
     """The destinations that settings name, by setting; they must be there (INF-16)."""
-    named = {
-        "expiry_destination": settings.expiry_destination,
-        "error_destination": settings.error_destination,
-    }
+    named = {name: getattr(settings, name) for name in TARGETS}
     return {name: destination for name, destination in named.items() if destination}
 
 

@@ -187,6 +187,34 @@ def test_a_serialized_queue_names_the_closed_consumer_that_it_waits_for():
     assert found.obstacles[-1].text.endswith("a delivery of session 0 is to end first")
 
 
+def test_nobody_stands_by_where_nobody_is_active_and_nothing_in_flight():
+    """Who selects nothing of what is there would be active as soon as something came for it."""
+    found = obstacles(
+        "open",
+        "create q single_active=yes",
+        "put q A -> enqueued 0..0",
+        "consumer 1 q selector=JMSPriority>8",
+        "get 1",
+    )
+    assert causes(found) == [("nothing-selected", None, 0, 1)]
+
+
+def test_who_stands_by_for_what_a_closed_consumer_holds_is_told_so():
+    """Nobody is active until that is settled (PROTOCOL.md §18)."""
+    found = obstacles(
+        "open CLIENT",
+        "create q single_active=yes",
+        "put q A B -> enqueued 0..1",
+        "consumer 1 q",
+        "get 1 -> accepted; delivered A@0",
+        "close-consumer 1",
+        "consumer 2 q",
+        "get 1 consumer=2",
+    )
+    assert [one.cause for one in found.obstacles] == ["in-flight", "stand-by"]
+    assert "what is in flight is to be settled first" in found.obstacles[1].text
+
+
 def test_who_is_inside_of_a_group_is_named_where_it_waits_and_where_others_wait_for_it():
     """The next item is not there; what is there of the group is for nobody else (GRP-17)."""
     found = obstacles(

@@ -27,10 +27,9 @@ def ready_consumers(queue: Queue) -> Collection[Consumer]:
 def stands_by(consumer: Consumer) -> bool:
     """Whether a consumer gets nothing because of others, whatever there is."""
     queue = consumer.queue
-    if not queue.single_active_consumer:
-        return False
     active = active_consumer(queue)
-    return queue.in_flight > 0 if active is None else active is not consumer
+    waits = queue.in_flight > 0 if active is None else active is not consumer
+    return queue.single_active_consumer and waits
 
 
 def set_single_active_consumer(queue: Queue, on: bool) -> None:
