@@ -125,7 +125,9 @@ def _destination(text: str) -> str:
 
 
 def _steps(text: str) -> list[dict[str, int]]:
-    """`1:5s,3:1s`: delays after so many failed redeliveries; `none`: no steps."""
+    """`1:5s,3:1s`: delays after so many failed redeliveries; `none`: no steps; `*100`: so many."""
+    if text.startswith("*"):
+        return [{"retries": one, "delay_ms": 0} for one in range(int(text[1:]))]
     told = [one.split(":") for one in text.split(",") if text != "none"]
     return [{"retries": int(retries), "delay_ms": _ms(delay)} for retries, delay in told]
 
