@@ -126,11 +126,11 @@ FOLD = Family(
             redelivery,
             "_counted_backouts",
             _all_count,
-            1,
+            8,
         ),
         Fault("steps of the redelivery delay are skipped", redelivery, "_step_for", does_nothing),
         Fault("redelivery delays are halved", redelivery, "_delay_ms", _shorter),
-        Fault("what came too often is lost on its way", redelivery, "transfer", does_nothing, 1),
+        Fault("what came too often is lost on its way", redelivery, "transfer", does_nothing, 2),
         Fault("what was seen is not backed out", settling, "give_back", _forgetful_backout),
         Fault("what was not seen is backed out", settling, "give_back", _always_backout),
         Fault(
@@ -138,7 +138,7 @@ FOLD = Family(
             consumers,
             "check_deliveries",
             does_nothing,
-            2,
+            3,
         ),
         Fault(
             "acknowledged deliveries are not checked", settling, "check_deliveries", does_nothing
@@ -186,8 +186,8 @@ REJECTING = Family(
     (
         Fault("what is rejected is delivered again", settling, "send_away_rejected", _offered, 1),
         Fault("what is rejected stays with its consumer", consumers, "give_back", does_nothing, 1),
-        Fault("a rejection is no backout", consumers, "give_back", _forgetful_backout),
-        Fault("a delay that is asked for is none", settling, "back_out", _as_settings_say),
+        Fault("a rejection is no backout", consumers, "give_back", _forgetful_backout, 1),
+        Fault("a delay that is asked for is none", settling, "back_out", _as_settings_say, 1),
         Fault(
             "what is rejected says that it came too often",
             redelivery,

@@ -197,7 +197,9 @@ SINGLE_ACTIVE = Family(
             "ready_consumers",
             _at_once,
         ),
-        Fault("turned off, one is active", administration, "set_single_active_consumer", _only_on),
+        Fault(
+            "turned off, one is active", administration, "set_single_active_consumer", _only_on, 1
+        ),
     ),
     drawn(single_active_histories()),
 )
@@ -223,7 +225,9 @@ CONSUMER_PRIORITY = Family(
             "waiting_key",
             _no_priority,
         ),
-        Fault("priorities do not count where some select", delivery, "waiting_key", _no_priority),
+        Fault(
+            "priorities do not count where some select", delivery, "waiting_key", _no_priority, 1
+        ),
         Fault(
             "consumers of a high priority come last", waiting_consumers, "waiting_key", _upside_down
         ),

@@ -32,8 +32,10 @@ UNROUTED = Family(
     "unrouted",
     (
         Fault("what nobody wants is dropped", numbering, "_may_be_moved", never),
-        Fault("what came unrouted goes on", numbering, "_may_be_moved", _once_more),
-        Fault("what came from elsewhere does not go on", numbering, "_may_be_moved", _never_twice),
+        Fault("what came unrouted goes on", numbering, "_may_be_moved", _once_more, 4),
+        Fault(
+            "what came from elsewhere does not go on", numbering, "_may_be_moved", _never_twice, 5
+        ),
         Fault("of each put one message goes", numbering, "_may_be_moved", _the_first_only),
         Fault("what goes does not arrive", numbering, "transfer", does_nothing),
     ),
