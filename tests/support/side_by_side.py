@@ -32,12 +32,15 @@ from pathlib import Path
 import pytest
 
 from ledgermq.embedded import EmbeddedBroker
+from ledgermq.embedded.java import QUICK_START
 from ledgermq.garbage import SELDOM
 
 ROOT = Path(__file__).parents[2]
 # Number of a process and the directory of what all have begun, as `NUMBER:DIRECTORY`.
 SIDE_VARIABLE = "LEDGERMQ_TEST_SIDE"
 BYTECODE_VARIABLE = "PYTHONDONTWRITEBYTECODE"
+# What a test starts of Java, itself or through commands, is over before compiling well would pay.
+JAVA_OPTIONS = {"JDK_JAVA_OPTIONS": QUICK_START}
 # More than a minute: begun late, all others wait for it in the end.
 LONGEST = {ROOT / "tests/faults/test_fail_over.py"}
 OF_BROKERS, OF_SPARK, OF_THE_REST, OF_LAST_BROKERS, OF_MIDDLE_BROKERS = SIDES = (1, 2, 3, 4, 5)
@@ -86,6 +89,7 @@ def _start(number: int, directory: Path, arguments: list[str]) -> subprocess.Pop
         command,
         cwd=ROOT,
         env=environment
+        | JAVA_OPTIONS
         | {"PYTHONPATH": os.pathsep.join(path), SIDE_VARIABLE: f"{number}:{directory}"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
