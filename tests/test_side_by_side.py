@@ -12,9 +12,10 @@ from support import side_by_side
 SCRIPT = side_by_side.__file__
 
 
-def _item(name, *marks):
+def _item(name, *marks, asks=()):
     return SimpleNamespace(
         path=side_by_side.ROOT / name,
+        fixturenames=asks,
         get_closest_marker=lambda mark: mark if mark in marks else None,
     )
 
@@ -47,6 +48,24 @@ def test_they_meet_and_each_file_is_in_one(tmp_path):
     assert list(third) == [items[4], items[5], items[8]]
     assert list(second) == [items[1]]
     assert list(first) == list(fourth) == list(fifth) == []
+
+
+def test_who_begins_with_a_schema_registry_takes_all_that_ask_for_it(tmp_path):
+    """Else each process would start one; what needs Spark besides stays with that."""
+    registry = ["schema_registry"]
+    items = [
+        _item("tests/a.py", "kafka"),
+        _item("tests/b.py", "kafka", asks=registry),
+        _item("tests/c.py", "spark", asks=registry),
+        _item("tests/d.py", "kafka"),
+        _item("tests/e.py", asks=registry),
+    ]
+    first = side_by_side._taken(items, 1, tmp_path)
+    assert [next(first), next(first), next(first)] == [items[0], items[1], items[4]]
+    second = side_by_side._taken(items, 2, tmp_path)
+    assert next(second) is items[2]
+    assert list(side_by_side._taken(items, 3, tmp_path)) == [items[3]]
+    assert list(first) == list(second) == []
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ one comes to it last, and the others never start it.
 
 Run as a module it is the parent, which starts all with the arguments given, prefixes their lines
 and ends as the worst of them. It also starts the broker that they share, once one of them asks for
-it: the more Java a machine compiles, the less it tests. Loaded by pytest as a plugin it is what a
-process does.
+it: the more Java a machine compiles, the less it tests. Files that ask for a schema registry are
+taken as one, so that it is started once. Loaded by pytest as a plugin it is what a process does.
 """
 
 from __future__ import annotations
@@ -188,6 +188,7 @@ def _taken(items: list[pytest.Item], number: int, directory: Path) -> Iterator[p
     for item in items:
         files.setdefault(item.path, []).append(item)
     ranks = {path: _rank(of_it) for path, of_it in files.items()}
+    _join(files, sorted(path for path in files if ranks[path] < 2 and _asks_registry(files[path])))
     ordered = sorted(files, key=lambda path: (ranks[path], path not in LONGEST, path))
     if number == OF_SPARK:
         ordered.reverse()
@@ -207,6 +208,17 @@ def _taken(items: list[pytest.Item], number: int, directory: Path) -> Iterator[p
         except FileExistsError:
             continue
         yield from files[path]
+
+
+def _join(files: dict[Path, list[pytest.Item]], joined: list[Path]) -> None:
+    """Has these files taken as one, where the first of them stands."""
+    if joined:
+        files[joined[0]] = [item for path in joined for item in files.pop(path)]
+
+
+def _asks_registry(items: list[pytest.Item]) -> bool:
+    """Each process that asks for the schema registry starts its own, which takes seconds."""
+    return any("schema_registry" in getattr(item, "fixturenames", ()) for item in items)
 
 
 def _rank(items: list[pytest.Item]) -> int:
