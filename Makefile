@@ -56,8 +56,9 @@ check: $(STAMP) ## lint, format, types, import rules, tidiness
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/test_tidy.py tests/test_imports.py
 
-test: setup ## run the tests, on a real broker and a real Spark, in five processes side by side
-	PYTHONPATH=tests $(BIN)/python -m support.side_by_side -m "not long" $(ARGS)
+test: setup ## run what `make check` does not, on a real broker and Spark, in five processes at once
+	PYTHONPATH=tests $(BIN)/python -m support.side_by_side -m "not long" \
+	    --ignore tests/test_tidy.py --ignore tests/test_imports.py $(ARGS)
 
 test-fast: $(STAMP) ## run what needs neither broker nor Spark, with few examples: the inner loop
 	LEDGERMQ_EXAMPLES_DIVISOR=20 PYTHONPATH=tests $(BIN)/python -m support.side_by_side -q \
