@@ -182,9 +182,9 @@ def test_queues_and_connections_keep_their_order_of_creation():
 
 def test_a_consumer_that_was_closed_is_in_no_group():
     """What it still holds may be settled or come back, and it gets nothing behind that."""
-    lines = ("put q A{g=G.1} B{g=G.2} C{g=G.3!} -> enqueued 0..2", "consumer 1 q")
-    lines += ("get 2 logical -> accepted; delivered A@0 B@1", "ack 1")
-    for more, places in (((), 1), (("close-consumer 1",), 0)):
+    lines = ("put q A{g=G.1} B{g=G.2} C{g=G.3} -> enqueued 0..2", "consumer 1 q")
+    lines += ("get 3 logical -> accepted; delivered A@0 B@1 C@2", "ack 1")
+    for more, places in (((), 1), (("close-consumer 1", "reject 1 2"), 0)):
         root = root_of(played("open CLIENT", *lines, *more).state)
         ((consumer,),) = [one["consumers"] for one in root["sessions"]]
         assert (len(consumer["place"]), len(consumer["settled_place"])) == (places, places)
