@@ -71,6 +71,13 @@ def test_what_is_held_is_told_within_a_second_and_once(desk, rounds, holding):
     assert alives(desk) == [(1, 0)]
 
 
+def test_what_was_noticed_a_moment_ago_is_not_told_yet(desk, rounds, holding):
+    """It may be settled meanwhile, though a round comes early."""
+    core, first, _ = holding
+    got(desk, core, 1, buffer=first)
+    assert rounds(100.0, 100.3, 100.5) == [0, 0, 1]
+
+
 def test_a_session_that_holds_nothing_new_tells_nothing(desk, rounds, holding):
     """Neither what is only prefetched, nor what an operation has told of, is told again."""
     core, first, _ = holding

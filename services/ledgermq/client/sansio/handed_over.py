@@ -63,7 +63,6 @@ class HandedOver:
         """
         untold = self._untold(held, through)
         if not untold:
-            self._noticed.clear()
             return []
         everything = DeliveryRanges()
         for some in untold.values():
@@ -73,7 +72,6 @@ class HandedOver:
             return []
         if now - self._noticed_at < NOTICED_SECONDS or now - self._reported_at < PAUSE_SECONDS:
             return []
-        self._noticed.clear()
         self._reported_at = now
         beyond = {consumer: some.highest for consumer, some in untold.items()}
         beyond = {consumer: last for consumer, last in beyond.items() if last > through}
