@@ -41,7 +41,8 @@ WHERE (published_at IS NULL) = (has_copies IS NOT NULL)
 """
 # What no subscription wants is moved if a binding hands it on; else moved or dropped as its topic
 # has it, by whatever settings were in force at that entry; what came so from another topic, which
-# names this one, is dropped.
+# names this one, is dropped. Where a binding hands the same message to this topic in that entry
+# too, either copy may be the one that came so: nothing is said of which.
 UNROUTED = f"""
 WITH
 unrouted AS (
@@ -67,13 +68,19 @@ came AS (
         USING (queue_manager, position, put_position, put_index)
     WHERE before.step < one.step AND before.cause = 'moved'
         AND array_contains(before.targets, one.destination)
+),
+brought AS (
+    SELECT DISTINCT queue_manager, position, put_position, put_index, destination,
+        TRUE AS is_brought
+    FROM {{bound}}
 )
 SELECT queue_manager, position, store, sequence, coalesce(session, -1) AS session,
     'a message that no subscription wants did not go where its topic sends it' AS summary,
     IF(is_again OR array_contains(targets, ''), 'dropped', 'moved') AS expected, cause AS found
 FROM judged LEFT JOIN (SELECT *, TRUE AS is_again FROM came)
     USING (queue_manager, position, step, store)
-WHERE NOT IF(cause = 'dropped', is_again IS NOT NULL OR array_contains(targets, ''),
+    LEFT JOIN brought USING (queue_manager, position, put_position, put_index, destination)
+WHERE NOT coalesce(is_again AND is_brought, FALSE) AND NOT IF(cause = 'dropped', is_again IS NOT NULL OR array_contains(targets, ''),
     is_again IS NULL AND (size(targets) > 1 OR NOT array_contains(targets, '')))
 UNION ALL
 SELECT queue_manager, position, store, sequence, coalesce(session, -1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ledgermq.protocol import operations as op
 from support.brokers.log_writer import Script
+from support.model.moves import SETTINGS
 
 
 def ended_in_flight() -> Script:
@@ -86,3 +87,17 @@ def made_by_its_subscription() -> tuple[Script, int]:
     end = other.put("q", "a")
     other.send(op.DeleteTopic, topic="t", purge=False)
     return script, end
+
+
+def wanted_nowhere_in_two_ways() -> Script:
+    """What is bound to two topics goes unrouted from one to the other, in either order."""
+    script = Script()
+    one = script.session()
+    for topic, target in (("dead", ""), ("u", "topic:dead"), ("t", "topic:u")):
+        settings = dict.fromkeys(SETTINGS) | {"error_destination": target}
+        one.send(op.CreateTopic, topic=topic, settings=settings, moves_unrouted=True)
+    for topic, targets in (("a", "tu"), ("b", "ut")):
+        for target in targets:
+            one.send(op.Bind, topics=topic, destination=f"topic:{target}")
+        one.publish(topic, topic)
+    return script
