@@ -80,8 +80,9 @@ SELECT queue_manager, position, store, sequence, coalesce(session, -1) AS sessio
 FROM judged LEFT JOIN (SELECT *, TRUE AS is_again FROM came)
     USING (queue_manager, position, step, store)
     LEFT JOIN brought USING (queue_manager, position, put_position, put_index, destination)
-WHERE NOT coalesce(is_again AND is_brought, FALSE) AND NOT IF(cause = 'dropped', is_again IS NOT NULL OR array_contains(targets, ''),
-    is_again IS NULL AND (size(targets) > 1 OR NOT array_contains(targets, '')))
+WHERE NOT coalesce(is_again AND is_brought, FALSE)
+    AND NOT IF(cause = 'dropped', is_again IS NOT NULL OR array_contains(targets, ''),
+        is_again IS NULL AND (size(targets) > 1 OR NOT array_contains(targets, '')))
 UNION ALL
 SELECT queue_manager, position, store, sequence, coalesce(session, -1),
     'a message that a binding hands on is dropped', 'moved', cause
