@@ -111,6 +111,9 @@ def facts(spark):
         stretches.cut(f"routine {rounds}", entries, [end, end + 1])
     stretches.cut("journal", *journaled())
     made, end = topics.made_by_its_subscription()
+    stretches.cut("made by its subscription", made.entries, [end])
+    unbound, end = topics.unbound_by_another()
+    stretches.cut("unbound by another", unbound.entries, [end])
     waited, end = waiting.taken_for_a_session()
     stretches.cut("taken for a session", waited.entries, [end])
     stood, end = waiting.put_while_time_stood()
@@ -119,7 +122,6 @@ def facts(spark):
     stretches.cut("copied to a topic", copied.entries, [copied_at])
     copied, copied_at = moving.copied_before_it_went_to_a_topic()
     stretches.cut("copied before", copied.entries, [copied_at])
-    stretches.cut("made by its subscription", made.entries, [end])
     return stretches.facts(duck_engine())
 
 

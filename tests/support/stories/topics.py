@@ -101,3 +101,16 @@ def wanted_nowhere_in_two_ways() -> Script:
             one.send(op.Bind, topics=topic, destination=f"topic:{target}")
         one.publish(topic, topic)
     return script
+
+
+def unbound_by_another() -> tuple[Script, int]:
+    """A binding of an open session is ended by another session; and where that is long ago."""
+    script = Script()
+    one, other = script.session(), script.session()
+    one.send(op.CreateQueue, queue="q")
+    one.send(op.Bind, topics="t", destination="queue:q")
+    other.send(op.Unbind, topics="t", destination="queue:q")
+    other.publish("t", "of long ago")
+    end = other.publish("t", "of before")
+    other.publish("t", "handed on by nothing")
+    return script, end

@@ -305,7 +305,8 @@ FROM {applied} AS applied JOIN (
 ) USING (queue_manager, replied_at)
 WHERE kind = 'Bind'
 """
-# All of these, with what closed consumers, and the first of what was sent again.
+# All of these, with what closed consumers, what ended bindings, and the first of what was sent
+# again.
 CARRIED_POSITIONS: Final = """
 WITH
 chosen AS (
@@ -324,6 +325,16 @@ SELECT queue_manager, position
 FROM (SELECT * FROM {applied} WHERE kind = 'CloseConsumer' AND reply <> 'Refused') LEFT SEMI JOIN (
     SELECT * FROM operations WHERE kind = 'OpenConsumer'
 ) USING (queue_manager, session, consumer)
+UNION
+SELECT queue_manager, max(position)
+FROM (
+    SELECT queue_manager, position, target, get_json_object(settings, '$.topics') AS topics
+    FROM {applied} WHERE kind IN ('Bind', 'Unbind') AND reply <> 'Refused'
+) LEFT SEMI JOIN (
+    SELECT queue_manager, target, get_json_object(settings, '$.topics') AS topics
+    FROM operations WHERE kind = 'Bind'
+) USING (queue_manager, target, topics)
+GROUP BY queue_manager, target, topics
 """
 # Sessions of all that; of a connection that is there, or that a destination is for, so many that
 # one is open at any time between the first and the last.
