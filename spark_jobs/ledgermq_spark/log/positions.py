@@ -231,8 +231,10 @@ def resolve_at(
 ) -> int:
     """Turn a position, a time or nothing (the end of the log) into a log position.
 
-    A time means the last record appended at or before it; with `before`, before it. Returns -1 only
-    for an empty log without a moment asked for, or with `before` of a whole log's first record.
+    A time means the last record appended at or before it, or with `before` before it, and before
+    any that was appended later: where a clock had leapt ahead, those behind that are not meant.
+    Returns -1 only for an empty log without a moment asked for, or with `before` of a whole log's
+    first record.
 
     Raises:
         PositionOutOfRangeError: The moment lies before the log's start or after its end, or names
