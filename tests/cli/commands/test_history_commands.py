@@ -132,6 +132,15 @@ def test_trace_tells_the_lives_of_all_that_options_mean(cli, lived):
     answer = cli("trace", "--correlation-id", queue, "--property", "size=7", "--limit", "1")
     assert answer.code == OK
     assert "1 message shown; more are meant" in answer.err
+    some = cli("trace", "--property", "size=7", "--limit", "1", "--json")
+    assert json.loads(some.err)["remark"].startswith("1 message shown; more are meant")
+
+
+def test_sql_says_that_rows_were_left_out_to_programs_too(cli, lived):
+    """Of a thousand rows nothing shows that they are not all."""
+    for query, said in (("VALUES (1), (2), (3)", "2 rows shown; there are more"), ("VALUES 1", "")):
+        answer = cli("sql", query, "--limit", "2", "--json")
+        assert (answer.code, said in answer.err, bool(answer.err)) == (OK, True, bool(said))
 
 
 @pytest.mark.parametrize(

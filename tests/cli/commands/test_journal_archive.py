@@ -138,6 +138,9 @@ def test_a_list_for_people_says_that_there_are_more(plain, directory):
     assert heading.split("\t")[:3] == ["POSITION", "PUT TO", "SEQ"]
     assert line.split("\t")[-2:] == ["backup 5", "one"]
     assert "there are more" in answer.err
+    answer = plain(*told, "--limit", "1", "--json")
+    assert [one["body"] for one in answer.documents] == ["one"]
+    assert "there are more" in json.loads(answer.err)["remark"]
     answer = plain("journal", "list", "--from", "archive", "--directory", directory / "none")
     assert "no message of the journal is meant" in answer.err
 

@@ -241,7 +241,11 @@ def test_browse_takes_nothing(cli, queue):
         "b",
         "c",
     ]
-    assert cli("browse", queue, "--count", 2, "--body-only").lines == ["a", "b"]
+    some = cli("browse", queue, "--count", 2, "--body-only")
+    assert some.lines == ["a", "b"]
+    assert "2 messages shown; there are more" in some.err
+    assert "there are more" in cli("browse", queue, "--count", 2, "--json").err
+    assert cli("browse", queue, "--count", 3, "--json").err == ""
     assert cli("browse", queue, "--count", 10**30, "--body-only").lines == ["a", "b", "c"]
     assert cli("queue", "show", queue, "--json").document["current"] == 3
 

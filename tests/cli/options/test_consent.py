@@ -96,7 +96,7 @@ def holder(broker):
     ("words", "asked"),
     [
         (("queue", "purge", "q", "--reason", "r"), "purge 1 message of queue:q"),
-        (("queue", "delete", "r", "--purge"), "delete r with 1 message"),
+        (("queue", "delete", "r", "--purge"), "delete queue r with 1 message"),
         (("subscription", "delete", "s", "--client-id", "c"), "delete subscription s of client"),
         (("txn", "rollback", "SESSION", "--reason", "r"), "roll back session"),
         (("session", "end", "SESSION", "--reason", "r"), "end session"),

@@ -76,7 +76,8 @@ def sql(
     document = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
     output.table(columns, rows, document=document)
     if answer.has_more:
-        output.remark(f"{count_of(limit, 'row')} shown; there are more: ask for them with --limit")
+        told = f"{count_of(limit, 'row')} shown; there are more: ask for them with --limit"
+        output.cut_short(told)
 
 
 @click.group(cls=OnceGroup)

@@ -169,15 +169,17 @@ def list_messages(target: Target, output: Output, limit: int, **options: Any) ->
     with _chosen(target, output, options, limit=limit + 1 if limit else 0) as messages:
         found = messages()
         shown = islice(found, limit) if limit else found
-        if output.as_json:
-            for one in shown:
+        rows = []
+        for one in shown:
+            if output.as_json:
                 output.line(_document(one))
-            return
-        rows = [_row(one) for one in shown]
+            else:
+                rows.append(_row(one))
         more = limit and next(found, None) is not None
-    output.table(COLUMNS, rows)
+    if not output.as_json:
+        output.table(COLUMNS, rows)
     if more:
-        output.remark(f"there are more: --limit 0 lists all; these are the first {limit}")
+        output.cut_short(f"there are more: --limit 0 lists all; these are the first {limit}")
     if not rows:
         output.remark("no message of the journal is meant")
 

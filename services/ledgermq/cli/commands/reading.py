@@ -14,7 +14,7 @@ from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Count, Number
 from ledgermq.cli.printing.message_rows import print_messages
-from ledgermq.cli.printing.output import Output
+from ledgermq.cli.printing.output import Output, count_of
 from ledgermq.errors import MessageUndecodableError
 
 if TYPE_CHECKING:
@@ -178,6 +178,10 @@ def browse(
     with target.connect() as connection:
         wanted = ledgermq.Order(order.upper())
         browser = connection.browser(f"queue:{queue}", selector=selector or None, order=wanted)
-        found = print_messages(output, islice(browser, count), body_only=body_only)
+        messages = iter(browser)
+        found = print_messages(output, islice(messages, count), body_only=body_only)
+        more = found == count and next(messages, None) is not None
+    if more:
+        output.cut_short(f"{count_of(count, 'message')} shown; there are more: see --count")
     if not found:
         output.remark(f"no message available on {queue}")

@@ -141,7 +141,7 @@ def trace(
         output.remark(f"as the archive has it, up to {target.named(end)}; {SINCE}")
     if message_id is None and len(lives) > limit:
         count = count_of(limit, "message")
-        output.remark(f"{count} shown; more are meant: ask for them with --limit")
+        output.cut_short(f"{count} shown; more are meant: ask for them with --limit")
 
 
 def _unknown(target: Target, message_id: str | None, end: int | None) -> MessageUnknownError:

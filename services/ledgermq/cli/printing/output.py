@@ -130,6 +130,13 @@ class Output:
         if not self.as_json:
             click.echo(_styled(plain(text), **style), err=True)
 
+    def cut_short(self, text: str) -> None:
+        """Say that there is more than was printed: with --json, too, where nothing else tells."""
+        if self.as_json:
+            click.echo(json_text({"remark": text}), err=True)
+        else:
+            self.remark(text)
+
     def error(self, code: str, text: str) -> None:
         """Print why a command ends without its answer."""
         if self.as_json:

@@ -49,7 +49,7 @@ def is_to_be_deleted(
 ) -> bool:
     """Ask whether to delete what would be lost; for --dry-run print it, `held` in figures."""
     if not dry_run:
-        confirm(f"this would delete {name} with {lost}")
+        confirm(f"this would delete {kind} {name} with {lost}")
         return True
     output.done(
         f"{kind} {name} would be deleted with {lost}", {kind: name, **held, "deleted": False}
