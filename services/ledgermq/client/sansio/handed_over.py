@@ -91,8 +91,6 @@ class HandedOver:
             kept[consumer].add_all(given.above(through))
         self._given = {consumer: given for consumer, given in kept.items() if given}
         beyond = everything.above(self.reported_through)
-        if not beyond:
-            return {}
         found = {
             consumer: beyond.common(given).above(self._reported.get(consumer, 0))
             for consumer, given in self._given.items()
