@@ -117,6 +117,16 @@ def test_a_reply_of_another_kind_or_count_is_told(route, connection, kind, reply
     assert "report" in str(raised.value)
 
 
+def test_a_put_with_an_id_comes_in_whole_or_not_at_all(route, connection):
+    """It may have been put before; two messages of one are as odd as ever."""
+    producer = connection.session().producer(QUEUE)
+    route.lies[Put] = "enqueued none"
+    assert producer.send("x", deduplication_id="one").duplicate
+    route.lies[Put] = "enqueued two"
+    with pytest.raises(ledgermq.UnexpectedReplyError, match="2 came in"):
+        producer.send("x", deduplication_id="two")
+
+
 @pytest.mark.parametrize("reply", ["committed nothing", "accepted", "committed a get"])
 def test_a_commit_that_was_answered_oddly_is_not_rolled_back_behind_its_back(
     route, connection, reply
