@@ -24,6 +24,21 @@ def play_lines(*lines: str):
     return play(read_scripts("\n".join(lines))[0])
 
 
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [
+        ("unit=2s idle=3s", "its time limit: it was open for 2000 ms"),
+        ("unit=3s idle=2s", "its idle limit: nothing was put or got in it for 2000 ms"),
+        ("unit=2s idle=2s", "its time limit: it was open for 2000 ms"),
+    ],
+)
+def test_a_unit_of_work_that_took_too_long_says_which_limit_ended_it(limits, told):
+    """Of two that end at once the one that nothing could have put off."""
+    ended = ("put q X", "tick +2s -> returned 0 discarded=1")
+    state = play_lines(f"open TRANSACTED {limits}", *ended).state
+    assert state.sessions[0].unit_of_work_ended_by == told
+
+
 def test_session_window_is_full_at_256_kept_replies_and_consumes_no_number():
     """Reply 257 is refused, session-window-full, until the writer takes answers (H15)."""
     play_lines(
