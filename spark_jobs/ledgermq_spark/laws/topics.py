@@ -57,7 +57,7 @@ told AS (
         one.store, sequence, session, cause, is_sure AS is_handed_on,
         collect_set(IF(moves_unrouted, error_destination, '')) AS targets
     FROM unrouted AS one JOIN {{settings}} USING (queue_manager, kind, destination, store)
-        LEFT JOIN {{handed_on}} USING (queue_manager, store, sequence)
+        LEFT JOIN {{handed_on}} USING (queue_manager, kind, store, sequence)
     WHERE {may_stand("from_position", "until_position", "one.position")}
     GROUP BY ALL
 ),

@@ -13,7 +13,7 @@ WITH
 leaving AS (
     SELECT queue_manager, position, put_position, put_index,
         IF(cause = 'moved' AND is_sure IS NULL, 1, 0) AS must, IF(is_sure, 0, 1) AS may
-    FROM {moves} LEFT JOIN {handed_on} USING (queue_manager, store, sequence)
+    FROM {moves} LEFT JOIN {handed_on} USING (queue_manager, kind, store, sequence)
     WHERE cause IN ('moved', 'expired') AND before <> 'published'
     UNION ALL
     SELECT queue_manager, position, put_position, put_index, IF(is_sure, 1, 0), 1 FROM {bound}
@@ -58,7 +58,7 @@ gone AS (
         cause = 'moved' AND (max(target) IS NOT NULL OR is_sure IS NOT NULL) AS is_open
     FROM {{moves}} AS moves JOIN {{settings}} USING (queue_manager, kind, destination, store)
         LEFT JOIN by_hand USING (queue_manager, position)
-        LEFT JOIN {{handed_on}} USING (queue_manager, store, sequence)
+        LEFT JOIN {{handed_on}} USING (queue_manager, kind, store, sequence)
     WHERE cause IN ('moved', 'expired') AND before <> 'published' AND NOT coalesce(is_sure, FALSE)
         AND {may_stand("from_position", "until_position", "moves.position")}
     GROUP BY moves.queue_manager, moves.position, put_position, put_index, store, sequence, cause,

@@ -128,6 +128,7 @@ def lawful_logs() -> dict[str, Script]:
     found["ended in flight"] = topics.ended_in_flight()
     found["made anew"] = topics.made_anew()
     found["wanted nowhere in two ways"] = topics.wanted_nowhere_in_two_ways()
+    found["bound and sent back"] = topics.bound_and_sent_back()
     found["ended with a connection"] = topics.ended_with_a_connection()[0]
     found["held up"] = waiting.held_up()[0]
     found["let in as a put begins"] = waiting.let_in_as_a_put_begins()

@@ -114,3 +114,19 @@ def unbound_by_another() -> tuple[Script, int]:
     end = other.publish("t", "of before")
     other.publish("t", "handed on by nothing")
     return script, end
+
+
+def bound_and_sent_back() -> Script:
+    """What a binding hands on goes elsewhere from the subscription that made its topic, too."""
+    script = Script()
+    one = script.session()
+    for queue in ("q", "dead"):
+        one.send(op.CreateQueue, queue=queue)
+    one.subscribe("t")
+    settings = dict.fromkeys(SETTINGS) | {"error_destination": "queue:dead", "redelivery_limit": 0}
+    one.send(op.AlterTopic, topic="t", settings=settings)
+    one.send(op.Bind, topics="t", destination="queue:q")
+    one.publish("t", "x")
+    one.get(1)
+    one.recover(1)
+    return script

@@ -47,8 +47,10 @@ WHERE suits(selector, IF(selector = '', NULL, struct(message_id, priority, persi
     offered.time_us, header)), FALSE)
 GROUP BY ALL
 """
-# Of the topics' messages, those that are handed on.
+# Of the topics' messages, those that are handed on. A subscription that made its topic has the same
+# number as that, and the messages too: their kinds tell them apart.
 HANDED_ON: Final = """
-SELECT queue_manager, store, sequence, bool_or(is_sure) AS is_sure FROM {bound} GROUP BY ALL
+SELECT queue_manager, 'topic' AS kind, store, sequence, bool_or(is_sure) AS is_sure FROM {bound}
+GROUP BY ALL
 """
 FRAMES: Final = {"bindings": BINDINGS, "bound": BOUND, "handed_on": HANDED_ON}
