@@ -100,7 +100,7 @@ WHERE coalesce(came, 0) NOT BETWEEN coalesce(must, 0) AND coalesce(may, 0)
 """
 # Whoever gets what came from elsewhere is told from where, and why. Several copies of a message may
 # leave for one place in an entry, and a group may be parked at the entry of a move by hand: then
-# any of what each may be told of is.
+# any of what each may be told of is. Of what came in a stretch before nothing is asked.
 ORIGIN = """
 WITH
 by_hand AS (
@@ -129,7 +129,8 @@ left_for AS (
 ),
 arrived AS (
     SELECT queue_manager, position, put_position, put_index, destination, sequence
-    FROM {moves} WHERE before = 'new' AND session < 0 AND kind <> 'subscription' AND sequence >= 0
+    FROM {new_moves}
+    WHERE before = 'new' AND session < 0 AND kind <> 'subscription' AND sequence >= 0
 ),
 came AS (
     SELECT queue_manager, position, arrived.destination, arrived.sequence,
