@@ -253,6 +253,26 @@ def test_a_chain_accepts_each_outcome_once_and_in_order(data):
     assert all(position < told for position in missing), "only an answer may stand in for outcomes"
 
 
+def test_a_chain_without_a_hole_waits_for_no_position():
+    """Before its first hole, and again when that is closed: who asks then is answered at once."""
+    chain = Chain()
+    assert chain.wanted == -1
+    chain.accept(7, 0, outcomes(8, 1))
+    assert chain.wanted == 8
+    chain.resume(8, 0)
+    assert chain.wanted == -1
+    chain.accept(20, 0, outcomes(21, 1))
+    chain.accept(-1, -1, outcomes(30, 1))
+    assert (chain.hole, chain.wanted) == (False, -1)
+
+
+def test_a_chunk_of_no_outcomes_brings_nothing():
+    """Nothing follows it, and nothing is missing behind it."""
+    chain = Chain()
+    assert list(chain.accept(7, 0, [])) == []
+    assert not chain.hole
+
+
 def test_a_chunk_that_is_not_chained_is_read_at_any_time():
     """Refusals without a known session have no place in the chain."""
     chain = Chain()
