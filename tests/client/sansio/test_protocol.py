@@ -266,6 +266,14 @@ def test_a_chain_without_a_hole_waits_for_no_position():
     assert (chain.hole, chain.wanted) == (False, -1)
 
 
+def test_the_last_chunk_again_brings_nothing_and_opens_no_hole():
+    """Kafka may write a record twice."""
+    chain = Chain()
+    for accepted in (3, 0):
+        assert len(chain.accept(-1, -1, outcomes(0, 3))) == accepted
+    assert not chain.hole
+
+
 def test_a_chunk_of_no_outcomes_brings_nothing():
     """Nothing follows it, and nothing is missing behind it."""
     chain = Chain()
