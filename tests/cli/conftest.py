@@ -24,8 +24,6 @@ from support.brokers.brief_brokers import brief_brokers
 from support.brokers.lent_connection import LentConnection
 from support.terminal import Terminal
 
-# Of this process alone, as others may share the broker.
-TOPIC_PREFIX = f"cli-{os.getpid()}"
 PATIENCE_SECONDS = 60
 
 
@@ -69,45 +67,47 @@ def supervisors_are_brief() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def worker(broker, tmp_path_factory) -> Iterator[str]:
+def topic_prefix() -> str:
+    """What topics of the worker are called by; of this process alone: others share the broker."""
+    return f"cli-{os.getpid()}"
+
+
+@pytest.fixture(scope="session")
+def worker(broker, topic_prefix, tmp_path_factory) -> Iterator[str]:
     """A worker on topics of its own; the address of its broker."""
     directory = tmp_path_factory.mktemp("cli-worker")
     with (directory / "log").open("w") as log:
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "ledgermq.processor", "--bootstrap", broker.bootstrap),
-                *("--topic-prefix", TOPIC_PREFIX, "--data-dir", directory, "--web-port", "-1"),
+                *("--topic-prefix", topic_prefix, "--data-dir", directory, "--web-port", "-1"),
             ],
             stdin=subprocess.DEVNULL,
             stderr=log,
         )
     try:
-        _wait_for(broker.bootstrap, process, directory / "log")
+        _wait_for(broker.bootstrap, topic_prefix, process, directory / "log")
         yield broker.bootstrap
     finally:
         process.terminate()
         process.wait(timeout=30)
 
 
-def _wait_for(bootstrap: str, process: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_for(
+    bootstrap: str, topic_prefix: str, process: subprocess.Popen[bytes], log: Path
+) -> None:
     """Wait until the worker answers."""
     address = f"kafka://{bootstrap}/QM1"
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            ledgermq.connect(address, topic_prefix=TOPIC_PREFIX, timeout=5).close()
+            ledgermq.connect(address, topic_prefix=topic_prefix, timeout=5).close()
         except ledgermq.LedgerMQError:
             alive = process.poll() is None and time.monotonic() < deadline
             assert alive, f"the worker did not answer: {log.read_text()}"
             time.sleep(0.2)
         else:
             return
-
-
-@pytest.fixture(scope="session")
-def topic_prefix(worker) -> str:
-    """What the topics of the worker are called by."""
-    return TOPIC_PREFIX
 
 
 @pytest.fixture
@@ -129,17 +129,17 @@ def plain(capsys, monkeypatch, tmp_path) -> Run:
 
 
 @pytest.fixture
-def cli(plain, worker, monkeypatch) -> Run:
+def cli(plain, worker, topic_prefix, monkeypatch) -> Run:
     """Calls a command that speaks to the worker."""
     monkeypatch.setenv("LEDGERMQ_BOOTSTRAP", worker)
-    monkeypatch.setenv("LEDGERMQ_TOPIC_PREFIX", TOPIC_PREFIX)
+    monkeypatch.setenv("LEDGERMQ_TOPIC_PREFIX", topic_prefix)
     return plain
 
 
 @pytest.fixture(scope="session")
-def connect(worker) -> Callable[[], ledgermq.Connection]:
+def connect(worker, topic_prefix) -> Callable[[], ledgermq.Connection]:
     """Connects an application."""
-    return partial(ledgermq.connect, f"kafka://{worker}/QM1", topic_prefix=TOPIC_PREFIX)
+    return partial(ledgermq.connect, f"kafka://{worker}/QM1", topic_prefix=topic_prefix)
 
 
 @pytest.fixture(scope="session")

@@ -6,10 +6,11 @@ fills the time in which the others wait. Each takes whole files that nobody has 
 left: no file needs to be told where it belongs. Only the second one begins with Spark, the first
 one comes to it last, and the others never start it.
 
-Run as a module it is the parent, which starts all with the arguments given, prefixes their lines
+They are forked from one that has collected all tests, which takes as long as many of them. Run as a
+module this is the parent, which starts that one with the arguments given, prefixes the lines of all
 and ends as the worst of them. It also starts the broker that they share, once one of them asks for
 it: the more Java a machine compiles, the less it tests. Files that ask for a schema registry are
-taken as one, so that it is started once. Loaded by pytest as a plugin it is what a process does.
+taken as one, so that it is started once. Loaded by pytest as a plugin it is what the others do.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -36,7 +38,8 @@ from ledgermq.embedded.java import QUICK_START
 from ledgermq.garbage import SELDOM
 
 ROOT = Path(__file__).parents[2]
-# Number of a process and the directory of what all have begun, as `NUMBER:DIRECTORY`.
+# Number of a process and the directory of what all have begun, as `NUMBER:DIRECTORY`; where all are
+# collected, in place of the number where each of the others is to write what it says.
 SIDE_VARIABLE = "LEDGERMQ_TEST_SIDE"
 BYTECODE_VARIABLE = "PYTHONDONTWRITEBYTECODE"
 # What a test starts of Java, itself or through commands, is over before compiling well would pay.
@@ -46,6 +49,8 @@ LONGEST = {ROOT / "tests/faults/test_fail_over.py"}
 OF_BROKERS, OF_SPARK, OF_THE_REST, OF_LAST_BROKERS, OF_MIDDLE_BROKERS = SIDES = (1, 2, 3, 4, 5)
 # In the directory of what all have begun: made by who wants the broker, and by who started it.
 WANTED, ADDRESS = "broker-wanted", "broker-address"
+# In the same: how each of them ended.
+CODES = "codes.json"
 LOOK_SECONDS = 0.1
 BROKER_SECONDS = 120.0
 PR_SET_PDEATHSIG = 1
@@ -56,21 +61,24 @@ def main(arguments: list[str]) -> int:
     """Runs all; the exit code of pytest."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="ledgermq-tests-") as directory:
-        sides = [_start(side, Path(directory), arguments) for side in SIDES]
+        process, outputs = _start(Path(directory), arguments)
         threads = [
-            threading.Thread(target=_print_lines, args=(number, side))
-            for number, side in zip(SIDES, sides, strict=True)
+            threading.Thread(target=_print_lines, args=(number, output))
+            for number, output in outputs.items()
         ]
         for thread in threads:
             thread.start()
         with ExitStack() as broker:
             try:
-                codes = _wait_for(sides, Path(directory), broker)
+                _wait_for(process, Path(directory), broker)
             except KeyboardInterrupt:
                 # The terminal interrupted them as well; they tear down what they started.
-                codes = [side.wait() for side in sides]
+                process.wait()
         for thread in threads:
             thread.join()
+        codes = [process.returncode]
+        if (Path(directory) / CODES).exists():
+            codes = json.loads((Path(directory) / CODES).read_text(encoding="utf-8"))
         _remember_failures(Path(directory), whole=all(code in WHOLE_RUNS for code in codes))
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     ran = [code for code in codes if code != pytest.ExitCode.NO_TESTS_COLLECTED]
@@ -79,29 +87,43 @@ def main(arguments: list[str]) -> int:
     return code
 
 
-def _start(number: int, directory: Path, arguments: list[str]) -> subprocess.Popen[str]:
+def _start(
+    directory: Path, arguments: list[str]
+) -> tuple[subprocess.Popen[str], dict[int, TextIO]]:
+    """The process that collects and forks, and what it (0) and each of the others say."""
+    pipes = {number: os.pipe() for number in SIDES}
+    writing = {number: end for number, (_, end) in pipes.items()}
     command = [sys.executable, "-u", "-m", "pytest", "-p", "support.side_by_side"]
-    command += ["-o", f"cache_dir={directory / f'cache-{number}'}", *arguments]
+    command += ["-o", f"cache_dir={directory / 'cache-0'}", *arguments]
     path = [str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    # Kept bytecode: else each compiles all tests, and every process that they start all of us.
+    # Kept bytecode: else every process that they start compiles all of us.
     environment = {name: os.environ[name] for name in os.environ if name != BYTECODE_VARIABLE}
-    return subprocess.Popen(
+    process = subprocess.Popen(
         command,
         cwd=ROOT,
         env=environment
         | JAVA_OPTIONS
-        | {"PYTHONPATH": os.pathsep.join(path), SIDE_VARIABLE: f"{number}:{directory}"},
+        | {
+            "PYTHONPATH": os.pathsep.join(path),
+            SIDE_VARIABLE: f"{json.dumps(writing)}:{directory}",
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        pass_fds=list(writing.values()),
         text=True,
         errors="replace",
     )
+    for end in writing.values():
+        os.close(end)
+    assert process.stdout is not None
+    said = {number: os.fdopen(end, errors="replace") for number, (end, _) in pipes.items()}
+    return process, {0: process.stdout, **said}
 
 
-def _wait_for(sides: list[subprocess.Popen[str]], directory: Path, running: ExitStack) -> list[int]:
+def _wait_for(process: subprocess.Popen[str], directory: Path, running: ExitStack) -> None:
     """Waits for all; starts the broker that they share once one of them wants it."""
-    while any(side.poll() is None for side in sides):
+    while process.poll() is None:
         if (directory / WANTED).exists() and not (directory / ADDRESS).exists():
             # Others than this one live briefly: here the optimising compiler pays.
             broker = running.enter_context(EmbeddedBroker(directory / "broker"))
@@ -109,14 +131,13 @@ def _wait_for(sides: list[subprocess.Popen[str]], directory: Path, running: Exit
             told.write_text(f"{broker.bootstrap} {broker.pid}", encoding="utf-8")
             told.rename(directory / ADDRESS)
         time.sleep(LOOK_SECONDS)
-    return [side.wait() for side in sides]
 
 
-def _print_lines(number: int, side: subprocess.Popen[str]) -> None:
-    assert side.stdout is not None
-    for line in side.stdout:
-        sys.stdout.write(f"{number} | {line}")
-        sys.stdout.flush()
+def _print_lines(number: int, output: TextIO) -> None:
+    with output:
+        for line in output:
+            sys.stdout.write(f"{number} | {line}")
+            sys.stdout.flush()
 
 
 def _remember_failures(directory: Path, *, whole: bool) -> None:
@@ -149,11 +170,15 @@ def shared_broker() -> tuple[str, int] | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A process does not outlive the one that started all (Linux), and seldom looks for cycles."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    """A process does not outlive the one that started all, and seldom looks for cycles."""
+    _die_with_parent()
     # As workers have it: folds are most of what is computed here.
     gc.set_threshold(*SELDOM)
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -167,8 +192,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     # long as some of the tests.
     gc.collect()
     gc.freeze()
-    number, _, directory = os.environ[SIDE_VARIABLE].partition(":")
-    items = _taken(session.items, int(number), Path(directory))
+    writing, _, directory = os.environ[SIDE_VARIABLE].rpartition(":")
+    number = _forked(session.config, json.loads(writing), Path(directory))
+    os.environ[SIDE_VARIABLE] = f"{number}:{directory}"
+    items = _taken(session.items, number, Path(directory))
     item = next(items, None)
     while item is not None:
         # What an item leaves open is closed as far as the next one does not need it.
@@ -180,6 +207,48 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
             raise session.Interrupted(session.shouldstop)
         item = following
     return True
+
+
+def _forked(config: pytest.Config, writing: dict[str, int], directory: Path) -> int:
+    """The number of this process, one of those that are forked here: all was collected once.
+
+    The process that forks ends here, after them.
+    """
+    sys.stdout.flush()
+    forked: list[int] = []
+    for number, end in writing.items():
+        pid = os.fork()
+        if pid == 0:
+            _die_with_parent()
+            _say_to(end, config)
+            for one in writing.values():
+                os.close(one)
+            if config.pluginmanager.hasplugin("cacheprovider"):
+                config.cache._cachedir = directory / f"cache-{number}"
+            return int(number)
+        forked.append(pid)
+    for end in writing.values():
+        os.close(end)
+    codes = [_exit_code(pid) for pid in forked]
+    (directory / CODES).write_text(json.dumps(codes), encoding="utf-8")
+    os._exit(0)
+
+
+def _exit_code(pid: int) -> int:
+    while True:
+        # The terminal interrupts those who are waited for as well.
+        with suppress(KeyboardInterrupt):
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _say_to(end: int, config: pytest.Config) -> None:
+    """Has all that this process says go elsewhere, once nothing is captured too."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    capture.stop_global_capturing()
+    os.dup2(end, 1)
+    os.dup2(end, 2)
+    capture.start_global_capturing()
+    capture.suspend_global_capture()
 
 
 def _taken(items: list[pytest.Item], number: int, directory: Path) -> Iterator[pytest.Item]:
