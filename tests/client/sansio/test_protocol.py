@@ -274,6 +274,14 @@ def test_the_last_chunk_again_brings_nothing_and_opens_no_hole():
     assert not chain.hole
 
 
+def test_the_first_chunk_may_come_again_with_more_in_it():
+    """Only what is new of it counts; the chain has not begun anew."""
+    chain = Chain()
+    chain.accept(-1, -1, outcomes(0, 1))
+    assert [one.position for one in chain.accept(-1, -1, outcomes(0, 3))] == [1, 2]
+    assert chain.restarts == 0
+
+
 def test_a_chunk_of_no_outcomes_brings_nothing():
     """Nothing follows it, and nothing is missing behind it."""
     chain = Chain()
