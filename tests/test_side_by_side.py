@@ -50,6 +50,20 @@ def test_they_meet_and_each_file_is_in_one(tmp_path):
     assert list(first) == list(fourth) == list(fifth) == []
 
 
+def test_the_longest_are_begun_first_by_all_that_begin_with_brokers(tmp_path, monkeypatch):
+    """Else one of them is what all others wait for in the end."""
+    items = [_item(f"tests/{name}.py", "kafka") for name in "abcdef"]
+    monkeypatch.setattr(side_by_side, "LONGEST", {items[at].path for at in (1, 2, 4)})
+    taken = [side_by_side._taken(items, side, tmp_path) for side in (1, 4, 5)]
+    assert {next(one).path for one in taken} == side_by_side.LONGEST
+    assert [next(one) for one in taken] == [items[0], items[5], items[3]]
+
+
+def test_the_files_that_take_longest_are_there():
+    """A file that was moved would be begun late."""
+    assert [one for one in side_by_side.LONGEST if not one.exists()] == []
+
+
 def test_who_begins_with_a_schema_registry_takes_all_that_ask_for_it(tmp_path):
     """Else each process would start one; what needs Spark besides stays with that."""
     registry = ["schema_registry"]

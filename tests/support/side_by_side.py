@@ -44,8 +44,23 @@ SIDE_VARIABLE = "LEDGERMQ_TEST_SIDE"
 BYTECODE_VARIABLE = "PYTHONDONTWRITEBYTECODE"
 # What a test starts of Java, itself or through commands, is over before compiling well would pay.
 JAVA_OPTIONS = {"JDK_JAVA_OPTIONS": QUICK_START}
-# More than a minute: begun late, all others wait for it in the end.
-LONGEST = {ROOT / "tests/faults/test_fail_over.py"}
+# A minute or more, with a broker: begun late, all others wait for one of them in the end.
+LONGEST = {
+    ROOT / "tests" / name
+    for name in (
+        "client/link/test_dead_connections.py",
+        "faults/test_fail_over.py",
+        "processor/checkpoints/test_cut_ledger.py",
+        "processor/lanes/test_damaged_log.py",
+        "processor/owner/test_stopped_queue_managers.py",
+        "processor/worker/test_broker_faults.py",
+        "processor/worker/test_supervisor.py",
+        "processor/worker/test_take_over.py",
+        "relay/test_told_to_stop.py",
+        "security/test_rights_are_needed.py",
+        "security/test_secured_life.py",
+    )
+}
 OF_BROKERS, OF_SPARK, OF_THE_REST, OF_LAST_BROKERS, OF_MIDDLE_BROKERS = SIDES = (1, 2, 3, 4, 5)
 # In the directory of what all have begun: made by who wants the broker, and by who started it.
 WANTED, ADDRESS = "broker-wanted", "broker-address"
@@ -268,6 +283,7 @@ def _taken(items: list[pytest.Item], number: int, directory: Path) -> Iterator[p
         if number == OF_MIDDLE_BROKERS:
             half = len(of_brokers) // 2
             of_brokers = of_brokers[half:] + of_brokers[:half]
+        of_brokers.sort(key=lambda path: path not in LONGEST)
         is_last = number == OF_THE_REST
         ordered = of_the_rest + of_brokers if is_last else of_brokers + of_the_rest
     for path in ordered:
