@@ -18,8 +18,8 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-fast test-all demo stack stack-demo stack-down stack-test bench \
-	soak faults take-over fuzz golden-update rules plans mutants \
+.PHONY: help setup check types tidiness test test-fast test-all demo stack stack-demo stack-down \
+	stack-test bench soak faults take-over fuzz golden-update rules plans mutants \
 	law-mutants artifact lock clean
 
 help: ## list what can be made
@@ -49,10 +49,14 @@ $(STAMP): requirements/development.txt pyproject.toml
 	    examples || true
 	@touch $@
 
-check: $(STAMP) ## lint, format, types, import rules, tidiness
+check: types tidiness ## lint, format, types, import rules, tidiness (-j2: two at once)
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+tidiness: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/test_tidy.py tests/test_imports.py
 
