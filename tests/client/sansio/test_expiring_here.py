@@ -279,8 +279,9 @@ def test_the_time_of_the_log_is_never_told_later_than_it_is():
     clock.note(5_000_000)
     now[0] += 1
     assert clock.now_us() == 6_000_000
-    clock.note(5_500_000)
-    assert clock.now_us() == 6_000_000
+    for _ in range(3):
+        clock.note(5_500_000)
+        assert clock.now_us() == 6_000_000
     clock.note(6_200_000)
     assert clock.now_us() == 6_200_000
     for _ in range(3):

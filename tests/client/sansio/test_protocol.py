@@ -259,11 +259,11 @@ def test_a_chain_without_a_hole_waits_for_no_position():
     assert chain.wanted == -1
     chain.accept(7, 0, outcomes(8, 1))
     assert chain.wanted == 8
-    chain.resume(8, 0)
-    assert chain.wanted == -1
+    assert [one[:2] for one in chain.resume(8, 0)] == [(7, 0)]
+    assert (chain.hole, chain.wanted, chain.last) == (False, -1, (8, 0))
     chain.accept(20, 0, outcomes(21, 1))
     chain.accept(-1, -1, outcomes(30, 1))
-    assert (chain.hole, chain.wanted) == (False, -1)
+    assert (chain.hole, chain.wanted, chain.resume(30, 0)) == (False, -1, [])
 
 
 def test_the_last_chunk_again_brings_nothing_and_opens_no_hole():
