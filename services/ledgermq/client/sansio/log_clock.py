@@ -32,8 +32,8 @@ class LogClock:
         difference = appended_us - now * SECOND_US
         if self._newer is None or now - self._since > KEPT_SECONDS:
             self._older, self._newer, self._since = self._newer, difference, now
-        elif difference > self._newer:
-            self._newer = difference
+        else:
+            self._newer = max(self._newer, difference)
 
     def now_us(self) -> int:
         """The time of the log in µs since 1970, or UNKNOWN."""
