@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 
-from ledgermq.core.apply import apply, new_state
+from ledgermq.core.apply import new_state
 from ledgermq.protocol.operations import Unreadable
 from ledgermq.wire.framing.codec import decode_operation
 from support.checks import checks
-from support.checks.checked_histories import check_history, examples
+from support.checks.checked_histories import (
+    check_every_split,
+    check_history,
+    examples,
+    fold_entry,
+)
 from support.generators.generators import (
     MUCH_REJECTED,
-    Entry,
     informed_histories,
     naive_histories,
 )
@@ -79,31 +81,13 @@ def test_mixed_histories_leave_a_sound_state_that_the_model_agrees_with(seed):
     check_history(mixed_history(seed, steps=60))
 
 
-def replay(state, history: Sequence[Entry]) -> list[object]:
-    """Outcomes of the rest of a history."""
-    found: list[object] = []
-    for entry in history:
-        operation = decode_operation(entry.value, state.active_version)
-        found += apply(state, operation, state.position + 1, entry.time)
-    return found
-
-
 @examples(60)
 @given(informed_histories(steps=25) | group_histories(steps=25) | quota_histories(steps=25))
 def test_checkpoint_and_replay_equal_replay_from_zero_at_every_split(history):
     """A state that is written and read at any position goes on with the same outcomes and ends in
     the same digest (D5).
     """
-    frozen, outcomes, state = [], [], new_state()
-    for entry in history:
-        frozen.append(checks.freeze(state))
-        outcomes.append(replay(state, [entry]))
-    whole = checks.digest(state)
-    for split, at_split in enumerate(frozen):
-        restored = checks.thaw(at_split)
-        rest = replay(restored, history[split:])
-        assert rest == [one for found in outcomes[split:] for one in found], f"split at {split}"
-        assert checks.digest(restored) == whole, f"split at {split}"
+    check_every_split(history)
 
 
 @examples(100)
@@ -111,7 +95,8 @@ def test_checkpoint_and_replay_equal_replay_from_zero_at_every_split(history):
 def test_folding_the_same_history_twice_gives_the_same_outcomes(history):
     """The fold depends on nothing but the log."""
     first, second = new_state(), new_state()
-    assert replay(first, history) == replay(second, history)
+    outcomes = [fold_entry(first, entry) for entry in history]
+    assert outcomes == [fold_entry(second, entry) for entry in history]
     assert checks.digest(first) == checks.digest(second)
 
 
