@@ -47,3 +47,15 @@ def test_that_questions_are_dropped_is_said_once_for_a_flood(caplog):
     """A line for every four of them would fill the disk with the worker's log."""
     questions_left(200, 1024 * 1024)
     assert [record.message.count("half are dropped") for record in caplog.records] == [1]
+
+
+def test_what_is_asked_again_before_it_is_answered_is_answered_once():
+    """Questions that took longer than a client waits before it asks again never came to an end."""
+    sent = []
+    lanes = SimpleNamespace(send_answer=lambda *told: sent.append(told[2]))
+    answerer = Answerer("QM1", "w", lanes, None, None)
+    common = {"lane": 0, "kind": "MANAGER", "after": "", "not_before": -1, "wait_ms": 0}
+    for name, number in ((b"a", 1), (b"a", 1), (b"a", 2), (b"b", 1), (b"a", 1), (b"b", 1)):
+        answerer.take(common | {"connection": name * 16, "question": number}, 100)
+    asyncio.run(answerer.answer_due(new_state()))
+    assert [decode_record(value)[1]["question"] for value in sent] == [1, 2, 1]

@@ -97,7 +97,7 @@ class Answerer:
         self._waiting_bytes = 0
         now = time.monotonic()
         checkpoints: list[Question] = []
-        for question in waiting:
+        for question in _each_once(waiting):
             if question.not_before > state.position:
                 if now < question.patience_ends:
                     self._keep(question)
@@ -231,3 +231,18 @@ class Answerer:
         self.answered += 1
         ask = question.ask
         self._lanes.send_answer(ask["connection"], ask["lane"], value, position, ask["kind"])
+
+
+def _each_once(waiting: list[Question]) -> list[Question]:
+    """Without repeats: a client asks again every second while it waits for an answer.
+
+    Were each answered, questions that take longer than that would leave time for nothing else.
+    """
+    asked: dict[tuple[bytes, int, int], Question] = {}
+    found: list[Question] = []
+    for question in waiting:
+        ask = question.ask
+        first = asked.setdefault((ask["connection"], ask["lane"], ask["question"]), question)
+        if first is question or first.ask != ask:
+            found.append(question)
+    return found
