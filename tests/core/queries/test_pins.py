@@ -4,8 +4,6 @@ import pytest
 
 from ledgermq.core.delivery.delivering import delivered_message
 from ledgermq.core.queries import questions as query
-from ledgermq.protocol.documents import fields as documents
-from ledgermq.protocol.documents.pins import LogPins, Pin
 from support.scripts.play import play
 from support.scripts.script import read_scripts
 
@@ -84,27 +82,6 @@ def test_no_more_pins_are_told_than_asked_for():
         ("queue:q", 1, 1, 1, "available"),
     ]
     assert document["needed_position"] == 1
-
-
-def test_of_many_queues_no_more_is_made_than_told(monkeypatch):
-    """A worker that describes each message of a thousand queues answers nobody meanwhile."""
-    made = []
-
-    def document_of(kind, *told, **more):
-        made.append(kind)
-        return documents.document_of(kind, *told, **more)
-
-    monkeypatch.setattr("ledgermq.core.queries.pins.document_of", document_of)
-    queues = range(9)
-    document = pins(
-        "open",
-        *(f"create q{one}" for one in queues),
-        *(f"bind t queue:q{one}" for one in queues),
-        "put topic:t A B -> enqueued 0..1",
-        limit=2,
-    )
-    assert [one[:2] for one in told(document)] == [("queue:q0", 0), ("queue:q1", 0)]
-    assert made == [Pin, Pin, LogPins]
 
 
 def test_no_more_than_1_000_pins_are_told():

@@ -6,8 +6,6 @@ lives.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from heapq import nsmallest
 from itertools import chain
 from typing import Final
@@ -29,22 +27,20 @@ def pins_document(state: QueueManager, limit: int) -> Document:
     `needed_position` is the lowest of all these places, null where there is none.
     """
     wanted = max(1, min(limit, PINS_MAX))
-    # Told of those only that are the oldest of all: of many queues each has as many.
-    found: list[tuple[int, int, int, int, Callable[[], Document]]] = []
+    found: list[tuple[int, int, int, int, Document]] = []
     for created, queue in state.stores.items():
         oldest = nsmallest(wanted, queue.messages.values(), key=_body_position)
-        found += [(*one.body_position, created, one.sequence, partial(_pin, one)) for one in oldest]
+        found += [(*one.body_position, created, one.sequence, _pin(one)) for one in oldest]
     for session in state.sessions.values():
         open_puts = chain.from_iterable(session.open_puts.values())
         oldest = nsmallest(wanted, open_puts, key=_body_position)
-        found += [(*one.body_position, -1, -1, partial(_open_pin, one, session)) for one in oldest]
+        found += [(*one.body_position, -1, -1, _open_pin(one, session)) for one in oldest]
     for put in state.blocked_puts.values():
         found += [
-            (*one.body_position, -1, -1, partial(_blocked_pin, one, put))
-            for one in put.messages[:wanted]
+            (*one.body_position, -1, -1, _blocked_pin(one, put)) for one in put.messages[:wanted]
         ]
     found.sort(key=lambda one: one[:4])
-    pins = [told() for *_, told in found[:wanted]]
+    pins = [one[4] for one in found[:wanted]]
     journal = state.journal.needs_from
     places = [one["body_position"] for one in pins[:1]] + ([] if journal is None else [journal])
     return document_of(
