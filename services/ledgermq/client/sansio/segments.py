@@ -40,7 +40,7 @@ def ends_unit(segments: list[DeliveredMessage]) -> bool:
     group = group_of(segments[-1])
     if group is None or not group["segment"] or group["last_segment"]:
         return True
-    return len(segments) == 1 and group["offset"] > 0
+    return len(segments) == 1 and bool(group["offset"])
 
 
 def join(segments: list[DeliveredMessage]) -> DeliveredMessage:
