@@ -7,7 +7,7 @@ PROTOCOL.md defines the language. This package knows nothing else of LedgerMQ.
 """
 
 from ledgermq.selector.errors import NESTING_MAX, SELECTOR_CHARACTERS_MAX, SelectorError
-from ledgermq.selector.selector import Selector, parse_selector
+from ledgermq.selector.selector import Selector, parse_selector, text_of
 
 __all__ = [
     "NESTING_MAX",
@@ -15,4 +15,5 @@ __all__ = [
     "Selector",
     "SelectorError",
     "parse_selector",
+    "text_of",
 ]

@@ -31,6 +31,7 @@ from ledgermq.protocol.documents.destinations import (
     TopicStatus,
 )
 from ledgermq.protocol.documents.fields import Document, document_of
+from ledgermq.selector import text_of
 
 # What is pending, and the counter of it.
 COUNTED: Final = {
@@ -87,9 +88,8 @@ def binding_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Docu
     """Bindings behind the one that was made at a position, in the order in which they were made."""
     for binding in state.bindings.values():
         if binding.created_position > place_in(after):
-            selector = binding.selector
-            text = "" if selector is None else selector.text
-            yield str(binding.created_position), document_of(BindingStatus, binding, selector=text)
+            told = document_of(BindingStatus, binding, selector=text_of(binding.selector))
+            yield str(binding.created_position), told
 
 
 def _by_name(
@@ -209,7 +209,7 @@ def _subscription_status(one: Subscription) -> Document:
         one,
         **one.key._asdict(),
         topic=one.topic.name,
-        selector="" if one.selector is None else one.selector.text,
+        selector=text_of(one.selector),
         receivers=len(one.consumers),
         message_count=len(one.messages),
         **_enqueue_times(one, one.messages),

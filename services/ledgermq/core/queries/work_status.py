@@ -21,6 +21,7 @@ from ledgermq.protocol.documents.sessions import (
     SessionStatus,
     TransactionStatus,
 )
+from ledgermq.selector import text_of
 
 # Deliveries that the document of one session tells one by one.
 DELIVERIES_MAX: Final = 1_000
@@ -167,7 +168,7 @@ def _consumer_document(consumer: Consumer) -> Document:
         consumer,
         consumer=consumer.number,
         destination=consumer.queue.destination,
-        selector="" if consumer.selector is None else consumer.selector.text,
+        selector=text_of(consumer.selector),
         paused=_pauses(consumer) if consumer.open else [],
     )
 

@@ -28,7 +28,7 @@ from ledgermq.core.state.records import (
     Topic,
 )
 from ledgermq.protocol.settings import DEFAULTS, changed, redelivery_of, settings_record
-from ledgermq.selector import Selector, parse_selector
+from ledgermq.selector import parse_selector, text_of
 
 COUNTED: Final = (
     "name",
@@ -119,12 +119,8 @@ def destination_entries(state: QueueManager) -> Record:
 
 def binding_records(state: QueueManager) -> list[Record]:
     return [
-        BINDING.of(one) | {"selector": _text_of(one.selector)} for one in state.bindings.values()
+        BINDING.of(one) | {"selector": text_of(one.selector)} for one in state.bindings.values()
     ]
-
-
-def _text_of(selector: Selector | None) -> str:
-    return "" if selector is None else selector.text
 
 
 def _resume_mark_entry(destination: str, mark: ResumeMark) -> Record:
@@ -197,7 +193,7 @@ def _subscription_entry(subscription: Subscription) -> Record:
         **_order_entry(subscription),
         **subscription.key._asdict(),
         "topic": subscription.topic.name,
-        "selector": _text_of(subscription.selector),
+        "selector": text_of(subscription.selector),
     }
 
 

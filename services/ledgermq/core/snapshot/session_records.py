@@ -18,7 +18,7 @@ from ledgermq.core.state.records import BlockedPut, Connection, Consumer, Messag
 from ledgermq.protocol.get_options import PLAIN, GroupPosition, Options
 from ledgermq.protocol.operations import Commit
 from ledgermq.protocol.outcomes import Reply
-from ledgermq.selector import parse_selector
+from ledgermq.selector import parse_selector, text_of
 
 CONNECTION: Final = Fields(
     "lane", "last_position", "last_index", "client_id", "takeover", connection="identity"
@@ -104,7 +104,7 @@ def _consumer_entry(consumer: Consumer) -> Record:
     return {
         **CONSUMER.of(consumer),
         "created_position": consumer.queue.created_position,
-        "selector": "" if consumer.selector is None else consumer.selector.text,
+        "selector": text_of(consumer.selector),
         "options": [] if consumer.options == PLAIN else [consumer.options.record()],
         "place": _place_entry(consumer.group_position),
         "settled_place": _place_entry(consumer.settled_position),

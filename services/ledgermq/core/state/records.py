@@ -32,7 +32,7 @@ from ledgermq.protocol.get_options import PLAIN, GroupPosition, Options
 from ledgermq.protocol.operations import Commit, Header
 from ledgermq.protocol.outcomes import Origin, Reply
 from ledgermq.protocol.settings import DEFAULTS, Settings
-from ledgermq.selector import Selector
+from ledgermq.selector import Selector, text_of
 
 # The text of a selector, empty for none, and the options.
 OrderKey = tuple[str, Options]
@@ -499,7 +499,7 @@ class Consumer:
         """Key of the order of what it selects; None: that of all."""
         if self.selector is None and self.options == PLAIN:
             return None
-        return ("" if self.selector is None else self.selector.text, self.options)
+        return (text_of(self.selector), self.options)
 
     @property
     def key(self) -> tuple[int, int]:
