@@ -38,12 +38,12 @@ class Selector:
         return True
 
 
-@lru_cache(maxsize=1024)
 def text_of(selector: Selector | None) -> str:
     """What a selector was parsed from, empty for none."""
     return "" if selector is None else selector.text
 
 
+@lru_cache(maxsize=1024)
 def parse_selector(text: str | None) -> Selector | None:
     """The selector of a text, None where there is none (SES-36), or SelectorError (SES-35)."""
     if text is None:
