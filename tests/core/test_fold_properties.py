@@ -23,7 +23,14 @@ from support.generators.generators import (
 from support.generators.group_generators import group_histories
 from support.generators.mixed_histories import mixed_history
 from support.generators.quota_generators import quota_histories
-from support.planted.fold_faults import CONNECTIONS, FOLD, JOURNAL, REJECTING, UNIT_LIMITS
+from support.planted.fold_faults import (
+    CONNECTIONS,
+    FOLD,
+    JOURNAL,
+    REJECTING,
+    REJECTING_SCRIPTS,
+    UNIT_LIMITS,
+)
 from support.planted.order_faults import GROUPS
 from support.planted.planted_faults import expect_found_by, named
 from support.planted.put_faults import QUOTAS
@@ -116,6 +123,12 @@ def test_planted_fault_of_the_journal_is_found(planted):
 def test_planted_fault_of_rejections_is_found(planted):
     """Histories of rejections are not blind (§5 Reject)."""
     expect_found_by(REJECTING, planted)
+
+
+@pytest.mark.parametrize("planted", named(REJECTING_SCRIPTS))
+def test_fault_of_rejections_that_random_histories_seldom_show_is_found_by_scripts(planted):
+    """What was rejected is seldom delivered elsewhere."""
+    expect_found_by(REJECTING_SCRIPTS, planted)
 
 
 @pytest.mark.parametrize("planted", named(CONNECTIONS))

@@ -16,6 +16,7 @@ FAMILIES = (
     fold_faults.FOLD,
     fold_faults.JOURNAL,
     fold_faults.REJECTING,
+    fold_faults.REJECTING_SCRIPTS,
     fold_faults.CLOCK,
     fold_faults.CONNECTIONS,
     put_faults.QUOTAS,

@@ -188,15 +188,14 @@ REJECTING = Family(
         Fault("what is rejected stays with its consumer", consumers, "give_back", does_nothing, 1),
         Fault("a rejection is no backout", consumers, "give_back", _forgetful_backout, 1),
         Fault("a delay that is asked for is none", settling, "back_out", _as_settings_say, 1),
-        Fault(
-            "what is rejected says that it came too often",
-            redelivery,
-            "transfer",
-            _as_too_often,
-            1,
-        ),
     ),
     drawn(informed_histories(weights=MUCH_REJECTED)),
+)
+# Scripts show it: random histories seldom deliver what was rejected elsewhere.
+REJECTING_SCRIPTS = Family(
+    "rejecting in scripts",
+    (Fault("what is rejected says that it came too often", redelivery, "transfer", _as_too_often),),
+    played(lambda: read_scripts((SCRIPTS / "rejecting.txt").read_text(encoding="utf-8"))),
 )
 CLOCK = Family(
     "clock",
