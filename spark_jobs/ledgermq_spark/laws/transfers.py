@@ -151,12 +151,15 @@ got AS (
     WHERE after IN ('unacknowledged', 'uncommitted get')
 ),
 told AS (
-    SELECT queue_manager, session, first_delivery + at AS delivery,
-        concat_ws(' ', get_json_object(origin, '$.reason'),
+    SELECT queue_manager, session, delivery, concat_ws(' ', get_json_object(origin, '$.reason'),
             get_json_object(origin, '$.destination'), get_json_object(origin, '$.sequence'))
             AS found
-    FROM {outcomes} LATERAL VIEW posexplode(origins) AS at, origin
-    WHERE kind = 'Delivered' AND origin IS NOT NULL
+    FROM (
+        SELECT queue_manager, session, first_delivery + at AS delivery, origins[at] AS origin
+        FROM {outcomes} LATERAL VIEW posexplode(sequences) AS at, sequence
+        WHERE kind = 'Delivered' AND origins IS NOT NULL
+    )
+    WHERE origin IS NOT NULL
 )
 SELECT queue_manager, position, store, sequence, session,
     'a message that came from elsewhere was delivered with another origin' AS summary,
