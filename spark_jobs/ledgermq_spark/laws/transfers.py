@@ -104,7 +104,7 @@ WHERE coalesce(came, 0) NOT BETWEEN coalesce(must, 0) AND coalesce(may, 0)
 ORIGIN = """
 WITH
 by_hand AS (
-    SELECT queue_manager, replied_at AS position, kind AS entry,
+    SELECT queue_manager, replied_at AS position,
         CASE WHEN kind = 'CopyMessages' THEN 'copied'
             WHEN coalesce(get_json_object(settings, '$.to_origin') = 'true', FALSE) THEN 'retried'
             ELSE 'moved' END AS reason

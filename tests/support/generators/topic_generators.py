@@ -135,17 +135,16 @@ class BindingWriter(UnroutedWriter):
 @st.composite
 def binding_histories(draw: st.DrawFn, steps: int = 20) -> list[Entry]:
     """Histories in which it matters what bindings hand on."""
-    writer = BindingWriter(draw)
-    writer.begin()
-    for _ in range(steps):
-        writer.step()
-    return writer.history
+    return _written_by(BindingWriter(draw), steps)
 
 
 @st.composite
 def unrouted_histories(draw: st.DrawFn, steps: int = 20) -> list[Entry]:
     """Histories in which it matters what becomes of messages that nobody wants."""
-    writer = UnroutedWriter(draw)
+    return _written_by(UnroutedWriter(draw), steps)
+
+
+def _written_by(writer: UnroutedWriter, steps: int) -> list[Entry]:
     writer.begin()
     for _ in range(steps):
         writer.step()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ledgermq.selector import SelectorError, parse_selector
+from ledgermq.selector import SelectorError, parse_selector, text_of
 from support.model.base import ModelBase
 
 Row = dict[str, Any]
@@ -73,7 +73,7 @@ class ModelBindings(ModelBase):
         except SelectorError:
             return "selector-invalid"
         told = {"topics": entry.topics, "destination": entry.destination}
-        text = "" if selector is None else selector.text
+        text = text_of(selector)
         standing = self._binding(told)
         if standing is not None:
             standing["selector"] = text

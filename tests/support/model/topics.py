@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledgermq.selector import SelectorError, parse_selector
+from ledgermq.selector import SelectorError, parse_selector, text_of
 from support.model.base import LIVE, OWN_FIELDS
 from support.model.bindings import ModelBindings
 
@@ -119,8 +119,7 @@ class ModelTopics(ModelBindings):
         return told == (entry.destination[6:], self._text(entry.selector), entry.no_local)
 
     def _text(self, selector: str) -> str:
-        parsed = parse_selector(selector)
-        return "" if parsed is None else parsed.text
+        return text_of(parse_selector(selector))
 
     def receivers(self, store: str) -> list[Row]:
         """Open consumers of a queue or subscription."""

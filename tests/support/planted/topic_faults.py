@@ -59,10 +59,6 @@ def _as_often_as_bound(original: Any) -> Any:
     return bound_to
 
 
-def _the_last_first(original: Any) -> Any:
-    return lambda topic, message: [*original(topic, message)][::-1]
-
-
 def _to_itself(original: Any) -> Any:
     def bound_to(topic, message):
         own = [one.destination for one in topic.bindings if one.destination == topic.destination]

@@ -6,7 +6,6 @@ from ledgermq.client.admin.part import AdminPart
 from ledgermq.client.argument_types import typed
 from ledgermq.client.destinations import checked_destination, topic_name
 from ledgermq.protocol.documents.destinations import BindingStatus
-from ledgermq.protocol.documents.fields import status_of
 from ledgermq.protocol.operations import Bind, Unbind
 
 
@@ -60,11 +59,7 @@ class Bindings(AdminPart):
             WorkerUnavailableError: nobody answered within the time-out.
         """
         wanted = None if topic is None else topic_name(topic)
-        every = [
-            status_of(BindingStatus, one, position=answer.position)
-            for answer in self._pages("BINDINGS", not_before)
-            for one in answer.document
-        ]
+        every = self._listed("BINDINGS", BindingStatus, not_before)
         return [one for one in every if wanted is None or one.takes_in(wanted)]
 
 

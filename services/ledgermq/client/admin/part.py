@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.link.questions import Questions
+from ledgermq.protocol.documents.fields import status_of
 from ledgermq.protocol.operations import SessionOperation
 from ledgermq.protocol.outcomes import Administered
+
+S = TypeVar("S")
 
 
 class AdminPart:
@@ -26,6 +29,14 @@ class AdminPart:
         engine = self._control()
         steps = engine.administer(operation, about, fields, result=lambda reply: reply.position)
         return engine.run(steps).position
+
+    def _listed(self, asked: str, kind: type[S], not_before: int) -> list[S]:
+        """All that there is of something, asked for page by page; each names its position."""
+        return [
+            status_of(kind, one, position=answer.position)
+            for answer in self._pages(asked, not_before)
+            for one in answer.document
+        ]
 
     def _administer(
         self, operation: type[SessionOperation], *, about: str | None = None, **fields: Any

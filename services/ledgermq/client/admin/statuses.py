@@ -39,13 +39,6 @@ class Statuses(AdminPart):
         answer = self._ask(asked, not_before, **more)
         return status_of(kind, answer.document, position=answer.position)
 
-    def _listed(self, asked: str, kind: type[S], not_before: int) -> list[S]:
-        return [
-            status_of(kind, one, position=answer.position)
-            for answer in self._pages(asked, not_before)
-            for one in answer.document
-        ]
-
     def queue_status(self, name: str, *, not_before: int = -1) -> QueueStatus:
         """One queue's status.
 

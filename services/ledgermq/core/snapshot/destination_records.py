@@ -279,8 +279,7 @@ def restore_owners(state: QueueManager, root: Record) -> None:
     for kind, entries in (("queue:", root["queues"]), ("topic:", root["topics"])):
         for entry in entries:
             if entry["owner"]:
-                found = find_destination(state, kind + entry["name"])
-                assert found is not None, "it was restored before"
+                found = _standing(state, kind + entry["name"])
                 found.owner = state.connections[entry["owner"]]
                 found.owner.owned[found.destination] = found
 
