@@ -41,6 +41,7 @@ from ledgermq.core.state.records import (
     Session,
     Subscription,
     Topic,
+    oldest_available,
 )
 from ledgermq.protocol.limits import BLOCK_MESSAGES
 
@@ -208,6 +209,9 @@ def _go_to(store: Queue, messages: Sequence[Message], consumer: Consumer) -> Non
 
 def _become_available(store: Queue, messages: Sequence[Message], *, is_new: bool) -> None:
     """Puts messages into the orders of delivery: behind all others, or where they were."""
+    if store.oldest is not None:
+        for message in messages:
+            store.oldest.add((message.sequence, message))
     if is_new:
         store.available.extend(messages)
         if store.orders:
@@ -389,4 +393,6 @@ def restore_states(state: QueueManager, store: Queue) -> None:
         if at == AVAILABLE:
             available.append(message)
     store.available.extend(available)
+    if store.oldest is not None:
+        store.oldest = oldest_available(available)
     join_groups(store, store.messages.values())

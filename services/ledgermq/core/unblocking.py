@@ -29,9 +29,9 @@ from ledgermq.core.state.records import (
     GroupedMessage,
     Message,
     Queue,
-    ResumeMark,
     Session,
 )
+from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.protocol.operations import Group
 from ledgermq.protocol.outcomes import Reply
 from ledgermq.protocol.reasons import Reason, Refusal
@@ -40,7 +40,8 @@ from ledgermq.protocol.settings import FIFO
 
 def unblock_and_deliver(entry: Entry) -> None:
     unblock(entry)
-    deliver_touched(entry)
+    while deliver_touched(entry):
+        unblock(entry)
 
 
 def unblock(entry: Entry) -> None:

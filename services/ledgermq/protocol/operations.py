@@ -294,6 +294,7 @@ class CreateQueue(SessionOperation):
     bytes_resume: int = 0
     inherits_redelivery: bool = True
     single_active_consumer: bool = False
+    available_max: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,6 +314,7 @@ class AlterQueue(SessionOperation):
     bytes_resume: int | None = None
     inherits_redelivery: bool | None = None
     single_active_consumer: bool | None = None
+    available_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,6 +341,7 @@ class CreateTopic(SessionOperation):
     inherits_redelivery: bool = True
     single_active_consumer: bool = False
     moves_unrouted: bool = False
+    available_max: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,6 +360,7 @@ class AlterTopic(SessionOperation):
     inherits_redelivery: bool | None = None
     single_active_consumer: bool | None = None
     moves_unrouted: bool | None = None
+    available_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,7 @@ RESUME_MARKS: Final = ("messages_resume", "bytes_resume")
 OPERATION_FIELDS: Final = (
     "inherits_redelivery",
     "single_active_consumer",
+    "available_max",
     "deduplication_window_ms",
     "deduplication_ids_max",
     *RESUME_MARKS,

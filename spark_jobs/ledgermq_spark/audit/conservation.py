@@ -13,9 +13,25 @@ from ledgermq_spark.audit.findings.evidence import Evidence
 
 CONSERVATION = "INF-19 conservation"
 PENDING = ("in_flight", "unborn", "delayed")
-REMOVED = ("consumed", "expired", "moved", "dropped", "removed", "purged", "rolled_back")
+REMOVED = (
+    "consumed",
+    "expired",
+    "displaced",
+    "moved",
+    "dropped",
+    "removed",
+    "purged",
+    "rolled_back",
+)
 # What a status counts as gone.
-GONE = ("sent_and_committed", "expired", "removed_by_administration", "moved", "dropped")
+GONE = (
+    "sent_and_committed",
+    "expired",
+    "displaced",
+    "removed_by_administration",
+    "moved",
+    "dropped",
+)
 KINDS = ("queue", "topic", "subscription")
 TOPIC_PREFIX = "topic:"
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from ledgermq_spark.laws.law import Breach, Law
 
 # Purged and rolled back messages are counted by nobody: their queue or their put is gone.
-CONSERVED = """
+GONE = "'consumed', 'expired', 'displaced', 'moved', 'dropped', 'removed'"
+CONSERVED = f"""
 WITH
 turns AS (
-    SELECT queue_manager, store, kind, before, after, cause, count(*) AS number FROM {new_moves}
+    SELECT queue_manager, store, kind, before, after, cause, count(*) AS number FROM {{new_moves}}
     GROUP BY ALL
 ),
 changes AS (
@@ -18,23 +19,23 @@ changes AS (
     SELECT queue_manager, store, kind, before, -number FROM turns WHERE before <> 'new'
     UNION ALL
     SELECT queue_manager, store, kind, cause, number FROM turns
-    WHERE cause IN ('consumed', 'expired', 'moved', 'dropped', 'removed')
+    WHERE cause IN ({GONE})
     UNION ALL
-    SELECT queue_manager, store, kind, what, count FROM {stood} WHERE what <> 'most'
+    SELECT queue_manager, store, kind, what, count FROM {{stood}} WHERE what <> 'most'
 ),
 told AS (
     SELECT queue_manager, store, kind, what, sum(change) AS told FROM changes
     GROUP BY ALL
 ),
-known AS (SELECT DISTINCT queue_manager, store, kind, TRUE AS is_known FROM {standing}),
-standing AS (SELECT * FROM {standing} WHERE what <> 'most')
+known AS (SELECT DISTINCT queue_manager, store, kind, TRUE AS is_known FROM {{standing}}),
+standing AS (SELECT * FROM {{standing}} WHERE what <> 'most')
 SELECT queue_manager, -1 AS position, store, -1 AS sequence, -1 AS session,
     concat('a ', kind, ' has or had another number of messages than came to it: ', what) AS summary,
     coalesce(told, 0) AS expected, coalesce(count, 0) AS found
 FROM told FULL JOIN standing USING (queue_manager, store, kind, what)
     LEFT JOIN known USING (queue_manager, store, kind)
 WHERE coalesce(told, 0) <> coalesce(count, 0)
-    AND (is_known OR what NOT IN ('consumed', 'expired', 'moved', 'dropped', 'removed'))
+    AND (is_known OR what NOT IN ({GONE}))
 """
 # The most that a store ever held shows where messages come to it: what is there then has to fit. It
 # is asked after each entry, and after each move of one through which messages come and go.
@@ -100,17 +101,17 @@ FROM told JOIN {standing} AS standing USING (queue_manager, store, kind, what)
 WHERE told.size_bytes <> standing.size_bytes OR told.count <> standing.count
 """
 # What was deleted or ended is gone with the last message that it has.
-STAYED = """
+STAYED = f"""
 WITH standing AS (
-    SELECT queue_manager, store, kind FROM {standing}
+    SELECT queue_manager, store, kind FROM {{standing}}
     WHERE store >= 0 AND kind IN ('queue', 'subscription', 'topic')
     GROUP BY ALL
-    HAVING sum(IF(what IN ('consumed', 'expired', 'moved', 'dropped', 'removed', 'most'), 0, count))
+    HAVING sum(IF(what IN ({GONE}, 'most'), 0, count))
         = 0
 )
 SELECT queue_manager, -1 AS position, store, -1 AS sequence, -1 AS session,
     concat('a ', kind, ' is there that ended') AS summary, 'gone' AS expected, 'there' AS found
-FROM standing LEFT ANTI JOIN (SELECT * FROM {stores} WHERE gone_at IS NULL)
+FROM standing LEFT ANTI JOIN (SELECT * FROM {{stores}} WHERE gone_at IS NULL)
     USING (queue_manager, store, kind)
 """
 LAW = Law(

@@ -15,7 +15,8 @@ LEGAL = """
     ('unborn', 'available', ''), ('unborn', 'gone', 'expired'), ('unborn', 'gone', 'moved'),
     ('unborn', 'gone', 'dropped'), ('unborn', 'gone', 'removed'), ('unborn', 'gone', 'purged'),
     ('available', 'unacknowledged', ''), ('available', 'uncommitted get', ''),
-    ('available', 'gone', 'expired'), ('available', 'gone', 'moved'),
+    ('available', 'gone', 'expired'), ('available', 'gone', 'displaced'),
+    ('available', 'gone', 'moved'),
     ('available', 'gone', 'dropped'), ('available', 'gone', 'removed'),
     ('available', 'gone', 'purged'),
     ('unacknowledged', 'available', ''), ('unacknowledged', 'delayed', ''),
@@ -29,7 +30,8 @@ LEGAL = """
     ('delayed', 'available', ''), ('delayed', 'gone', 'expired'), ('delayed', 'gone', 'moved'),
     ('delayed', 'gone', 'dropped'), ('delayed', 'gone', 'removed'), ('delayed', 'gone', 'purged'),
     ('published', 'gone', 'consumed'), ('published', 'gone', 'expired'),
-    ('published', 'gone', 'moved'), ('published', 'gone', 'dropped')
+    ('published', 'gone', 'displaced'), ('published', 'gone', 'moved'),
+    ('published', 'gone', 'dropped')
 """
 ILLEGAL = f"""
 SELECT queue_manager, position, store, sequence, session,

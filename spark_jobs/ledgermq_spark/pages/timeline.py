@@ -39,6 +39,7 @@ BACK: Final = {"returned", "blocked"}
 LOST: Final = {
     "vanished",
     "expired",
+    "displaced",
     "moved",
     "parked",
     "dropped",

@@ -99,6 +99,7 @@ CASE event
     WHEN 'consumed' THEN IF(kind = 'topic', 'the last subscription consumed it',
         IF(entry = 'Commit', 'its unit of work was committed', 'it was acknowledged'))
     WHEN 'expired' THEN 'its time to live or the maximum lifetime is over'
+    WHEN 'displaced' THEN 'newer messages took its place: no more are kept available'
     WHEN 'moved' THEN CASE
         WHEN before IN ('new', 'uncommitted put') THEN 'no subscription wants it: it goes elsewhere'
         WHEN kind = 'topic' THEN 'the last subscription that had it sent it elsewhere'

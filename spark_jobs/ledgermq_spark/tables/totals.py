@@ -9,7 +9,9 @@ from ledgermq_spark.tables.events import IN_FLIGHT
 if TYPE_CHECKING:
     from ledgermq_spark.laws.facts import Facts
 
-FATES: Final = ("consumed", "expired", "moved", "dropped", "removed", "purged", "rolled back")
+FATES: Final = (
+    *("consumed", "expired", "displaced", "moved", "dropped", "removed", "purged", "rolled back"),
+)
 HELD: Final = "('unborn', 'available', 'delayed', 'unacknowledged', 'uncommitted get', 'published')"
 
 

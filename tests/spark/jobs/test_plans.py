@@ -34,9 +34,10 @@ IN_ORDER = {
     )
 }
 # Joins of everything with what has a row for each change of the queue manager's settings, each
-# segment, or the log's end.
+# segment, each binding, or the log's end.
 BY_MANAGER = {
     *(
+        "frame bound",
         "frame brought",
         "frame disorder",
         "frame stores_left",

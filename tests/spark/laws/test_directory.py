@@ -29,12 +29,14 @@ def changing_script():
     one.send(op.CreateQueue, queue="q", settings=given_settings({"messages_max": 5}))
     one.send(op.AlterQueue, queue="q", settings=given_settings({"redelivery_limit": 3}))
     changed = given_settings({"messages_max": 7})
-    one.send(op.AlterQueue, queue="q", settings=changed, single_active_consumer=True)
+    one.send(
+        op.AlterQueue, queue="q", settings=changed, single_active_consumer=True, available_max=2
+    )
     one.send(op.DeleteQueue, queue="q")
     one.put("q", "a")
     one.send(op.AlterQueueManager, maximum_lifetime_ms=9_000)
     one.subscribe("t", 1, subscription="s", durable=True)
-    one.send(op.AlterTopic, topic="t", unacknowledged_max=3, single_active_consumer=True)
+    one.send(op.AlterTopic, topic="t", unacknowledged_max=3, available_max=4)
     one.send(op.CloseConsumer, consumer=1, unseen=[])
     one.send(op.Unsubscribe, subscription="s")
     one.subscribe("t", 2, subscription="s", shared=True)
@@ -92,6 +94,7 @@ def settings_of(kind, store):
         "group_affinity": affinity,
         "inherits_redelivery": getattr(store, "topic", store).inherits_redelivery,
         "single_active_consumer": store.single_active_consumer,
+        "available_max": store.available_max,
         "moves_unrouted": kind == "topic" and store.moves_unrouted,
     }
     return asdict(store.settings) | fields | flags | window | marks

@@ -141,6 +141,13 @@ A: put q M N -> enqueued 0..1; A: delivered M@0 N@1
 SHARED_OUT = STANDING_BY.replace("single_active=yes", "single_active=no").replace(
     "M@0 N@1", "M@0; B: delivered N@1"
 )
+CROWDED = """
+open CLIENT
+create q available_max=2
+consumer 1 q
+get 1
+put q A B C D E -> enqueued 0..4; delivered A@0
+"""
 PRECEDING = """
 A: open CLIENT
 A: consumer 1 q
@@ -293,6 +300,16 @@ TAMPERED = {
     ),
     "nobody stands by": (STANDING_BY, single_active(False), "reordered"),
     "a consumer that stands by": (SHARED_OUT, single_active(True), "unexpected"),
+    "one more is kept": (CROWDED, created(available_max=3), "lost"),
+    "one less is kept": (CROWDED, created(available_max=1), "lost"),
+    "all are kept": (CROWDED, created(available_max=0), "lost"),
+    "nothing is displaced": (CROWDED, without("moves", cause="displaced"), "unexpected"),
+    "a newer one is displaced": (
+        CROWDED,
+        other("moves", {"cause": "displaced", "sequence": 1}, sequence=4),
+        "lost",
+    ),
+    "who waits is given nothing": (CROWDED, get(number=2), "lost"),
     "a priority that does not count": (
         PRECEDING,
         other("operations", {"kind": "OpenConsumer"}, consumer_priority=1),
@@ -367,7 +384,7 @@ TAMPERED = {
     "settled out of turn": (SETTLED, created(fifo_mode="PROTECTED"), "reordered"),
 }
 CLEAN = {text for text, _, _ in TAMPERED.values()}
-OTHERS = ("group_order", "rejecting")
+OTHERS = ("displacement", "group_order", "rejecting")
 FLAVOURS = ({"groups": True}, {"topics": True, "redelivery": True}, {"ends": True, "moves": True})
 
 

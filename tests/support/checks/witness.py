@@ -289,10 +289,10 @@ class Witness:
             name = status["name"]
             self._arrived(name, status["next_sequence"])
             mine = Counter(self.place[key] for key, queue in self.queue.items() if queue == name)
-            # It sees no births, delays, expiries or drops, and what goes elsewhere when it is got
-            # there: such messages stay where they came to be.
+            # It sees no births, delays, expiries, displacements or drops, and what goes
+            # elsewhere when it is got there: such messages stay where they came to be.
             waiting = status["unborn"] + status["delayed"]
-            left = status["expired"] + status["moved"] + status["dropped"]
+            left = sum(status[one] for one in ("expired", "displaced", "moved", "dropped"))
             by_hand = self.removed[name]
             there = status["current"] + waiting + left + by_hand
             assert there == mine["available"] + mine["left"], f"{name}: {status} {mine}"

@@ -120,7 +120,8 @@ class Auto(Client):
     """Sends one message at a time and takes some, each acknowledged as it is handed over.
 
     Some it publishes to topics that nobody subscribes to, from which they go to queues: one has it
-    as its error destination, one is bound to it.
+    as its error destination, one is bound to it. A queue that keeps the newest messages is sent
+    some besides; of those only the audit knows what became.
     """
 
     def work(self, connection: Any) -> None:
@@ -133,13 +134,18 @@ class Auto(Client):
         with suppress(ledgermq.DestinationExistsError):
             connection.admin.create_queue("bound")
         connection.admin.bind("news.*", "queue:bound")
+        with suppress(ledgermq.DestinationExistsError):
+            connection.admin.create_queue("newest", available_max=20)
         with connection.session() as sending, connection.session() as taking:
             producer, consumer = sending.producer("queue:auto"), taking.consumer("queue:auto")
             topics = {"unrouted": "topic:nobody", "bound": "topic:news.today"}
             publishers = {queue: sending.producer(topic) for queue, topic in topics.items()}
+            newest = sending.producer("queue:newest")
             while not self.stopping:
                 [body] = self.bodies(1)
-                if self.random.random() < 0.2:
+                if self.random.random() < 0.1:
+                    self.call("send", [], [], newest.send, body=body)
+                elif self.random.random() < 0.2:
                     queue = self.random.choice([*topics])
                     self.call("send", [[queue, body]], [], publishers[queue].send, body=body)
                 else:

@@ -14,6 +14,7 @@ from hypothesis.strategies import SearchStrategy
 
 from support.generators.clock_generators import ClockWriter
 from support.generators.deduplication_generators import DeduplicationWriter
+from support.generators.displacement_generators import DisplacementWriter
 from support.generators.fifo_generators import FifoWriter
 from support.generators.generators import Entry, Writer
 from support.generators.group_generators import GroupWriter
@@ -28,7 +29,7 @@ from support.planted.planted_faults import drawn
 WRITERS: tuple[type[Writer], ...] = (
     *(Writer, GroupWriter, GroupWriter, GroupWriter, QuotaWriter, QuotaWriter, FifoWriter),
     *(GroupOrderWriter, GroupOrderWriter, DeduplicationWriter, SourceWriter, RelocationWriter),
-    *(StorageWriter, ClockWriter),
+    *(StorageWriter, ClockWriter, DisplacementWriter),
 )
 # One writer alone is what its own generator is for.
 MIXED = (2, 3, 4, 6, 13)

@@ -13,12 +13,7 @@ from ledgermq.core.queries.work_status import is_turn_of
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import (
     AVAILABLE,
-    CONSUMED,
     DELAYED,
-    DROPPED,
-    EXPIRED,
-    MOVED,
-    REMOVED,
     UNACKNOWLEDGED,
     UNBORN,
     UNCOMMITTED,
@@ -37,10 +32,7 @@ def check(state: QueueManager) -> None:
     for name, queue in state.queues.items():
         assert name == queue.name, f"queue {queue.name} stands under {name}"
         assert state.stores[queue.created_position] is queue, f"queue {name} is no store"
-        accounted = queue.gone[CONSUMED] + queue.gone[REMOVED]
-        accounted += (
-            queue.gone[EXPIRED] + queue.gone[MOVED] + queue.gone[DROPPED] + len(queue.messages)
-        )
+        accounted = sum(queue.gone.values()) + len(queue.messages)
         assert queue.next_sequence == accounted, f"queue {name}: SEQ-14 {accounted}"
         _check_queue(queue)
     check_topics(state)
@@ -68,6 +60,8 @@ def check(state: QueueManager) -> None:
 
 
 def _check_queue(queue: Queue) -> None:
+    most = queue.available_max
+    assert not most or queue.counts[AVAILABLE] <= most, f"{queue.name}: §23 {queue.counts}"
     where = f"queue {queue.name}"
     numbers = sorted(queue.messages)
     lowest = numbers[0] if numbers else queue.next_sequence

@@ -37,6 +37,8 @@ class ModelAdministration(ModelTopics):
             return "setting-invalid"
         if not 0 <= (entry.unacknowledged_max or 0) <= 1_000_000:
             return "setting-invalid"
+        if not 0 <= (entry.available_max or 0) <= 2**53:
+            return "setting-invalid"
         place = self.place(destination)
         reason = self.check_window(place, entry)
         reason = reason or self.check_settings(destination, entry.settings)
@@ -84,7 +86,11 @@ class ModelAdministration(ModelTopics):
         return mine if place["id"].startswith("topic:") else [place["id"]]
 
     def set_own_flags(self, place: Row, entry: Any) -> None:
-        """Whether it inherits redelivery, has one consumer at a time, moves what nobody wants."""
+        """Whether it inherits redelivery, has one consumer at a time, moves what nobody wants; how
+        much of it is available at most.
+        """
+        if entry.available_max is not None:
+            place["available_max"] = entry.available_max
         if entry.inherits_redelivery is not None:
             place["inherits_redelivery"] = entry.inherits_redelivery
         if entry.single_active_consumer is not None:

@@ -18,7 +18,10 @@ INT_MAX = 2147483647
 MARKS = ("messages_resume", "bytes_resume")
 WINDOW = ("deduplication_window_ms", "deduplication_ids_max")
 # Settings of queues and topics that operations give in fields of their own.
-OWN_FIELDS = (*WINDOW, *MARKS, "inherits_redelivery", "single_active_consumer")
+OWN_FIELDS = (
+    *(*WINDOW, *MARKS),
+    *("inherits_redelivery", "single_active_consumer", "available_max"),
+)
 
 
 class ModelBase(ModelJournal):
@@ -192,6 +195,7 @@ class ModelBase(ModelJournal):
             "holds_up": False,
             "inherits_redelivery": True,
             "single_active_consumer": False,
+            "available_max": 0,
             "moves_unrouted": False,
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
@@ -220,6 +224,7 @@ class ModelBase(ModelJournal):
             "holds_up": False,
             "inherits_redelivery": True,
             "single_active_consumer": False,
+            "available_max": 0,
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }
@@ -379,15 +384,31 @@ class ModelBase(ModelJournal):
             self.touched.append(name)
 
     def deliver_touched(self) -> None:
-        """Delivers queue by queue."""
-        self.release()
-        self.retire()
-        self.settle()
-        for name in self.touched:
-            queue = self.queue(name)
-            if queue is None or not queue["gets_disabled"]:
-                self.deliver(name)
-        self.touched = []
+        """Delivers queue by queue, and lets go of what is too much then, until nothing is."""
+        while True:
+            self.release()
+            self.retire()
+            self.settle()
+            for name in self.touched:
+                queue = self.queue(name)
+                if queue is None or not queue["gets_disabled"]:
+                    self.deliver(name)
+            touched, self.touched = self.touched, []
+            displaced = [self.displace(name) for name in touched]
+            if not any(displaced):
+                return
+
+    def displace(self, store: str) -> bool:
+        """The first by number go, while more are available than there may be."""
+        place = self.place(self.destination_of(store))
+        most = place["available_max"] if place else 0
+        mine = [one for one in self.messages if one["queue"] == store]
+        mine = [one for one in mine if one["place"] == "available"]
+        mine.sort(key=lambda one: int(one["sequence"]))
+        those = mine[: len(mine) - most] if 0 < most < len(mine) else []
+        for message in those:
+            self.gone(message, "displaced")
+        return bool(those)
 
     def deliver(self, name: str) -> None:
         """Gives what is available of a queue to those who wait."""

@@ -177,6 +177,7 @@ class Model(ModelOperations):
             "message_count": len(resident),
             "sent_and_committed": place.count("consumed"),
             "expired": place.count("expired"),
+            "displaced": place.count("displaced"),
             "removed_by_administration": place.count("removed"),
             "moved": place.count("moved"),
             "dropped": place.count("dropped"),

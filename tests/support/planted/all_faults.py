@@ -36,6 +36,8 @@ FAMILIES = (
     order_faults.SINGLE_ACTIVE,
     order_faults.CONSUMER_PRIORITY,
     order_faults.SINGLE_ACTIVE_SCRIPTS,
+    order_faults.DISPLACEMENT,
+    order_faults.DISPLACEMENT_SCRIPTS,
     order_faults.GROUP_ORDER,
     order_faults.GROUP_ORDER_SCRIPTS,
 )

@@ -7,14 +7,16 @@ from typing import Any
 from ledgermq.core import moves
 from ledgermq.core.delivery import delivering as delivery
 from ledgermq.core.delivery import settling
-from ledgermq.core.destinations import administration
+from ledgermq.core.destinations import administration, subscriptions
 from ledgermq.core.destinations import by_name as destinations
 from ledgermq.core.order import fifo, group_positions, orders, single_active, waiting_consumers
 from ledgermq.core.puts import putting
 from ledgermq.core.sessions import consumers, sessions
 from ledgermq.core.state.group import Group
 from ledgermq.core.state.group_order import GroupOrder
+from ledgermq.core.state.message_states import AVAILABLE, DISPLACED, GONE
 from support.checkout import SCRIPTS
+from support.generators.displacement_generators import displacement_histories
 from support.generators.fifo_generators import (
     consumer_priority_histories,
     fifo_histories,
@@ -130,6 +132,30 @@ def _bonds_stay(original: Any) -> Any:
     return set_single_active_consumer
 
 
+def _newest_go(original: Any) -> Any:
+    def displace(entry, queue):
+        surplus = queue.counts[AVAILABLE] - queue.available_max
+        if not queue.available_max or surplus <= 0:
+            return False
+        here = [one for one in queue.messages.values() if one.is_available]
+        moves.move(entry, queue, here[-surplus:], AVAILABLE, GONE, cause=DISPLACED)
+        return True
+
+    return displace
+
+
+def _without_word(original: Any) -> Any:
+    def displace(entry, queue):
+        original(entry, queue)
+        return False
+
+    return displace
+
+
+def _one_more(original: Any) -> Any:
+    return lambda queue, most: original(queue, most and most + 1)
+
+
 def _none_waited(original: Any) -> Any:
     return lambda *arguments: []
 
@@ -215,6 +241,23 @@ SINGLE_ACTIVE_SCRIPTS = Family(
         ),
     ),
     played(lambda: read_scripts((SCRIPTS / "single_active.txt").read_text(encoding="utf-8"))),
+)
+DISPLACEMENT = Family(
+    "displacement",
+    (
+        Fault("nothing is displaced", delivery, "displace", never),
+        Fault("the newest are displaced", delivery, "displace", _newest_go),
+        Fault("one more is kept", administration, "keep_newest", _one_more),
+    ),
+    drawn(displacement_histories()),
+)
+DISPLACEMENT_SCRIPTS = Family(
+    "displacement in scripts",
+    (
+        Fault("nobody hears that there is room", delivery, "displace", _without_word),
+        Fault("new subscriptions keep all", subscriptions, "keep_newest", does_nothing),
+    ),
+    played(lambda: read_scripts((SCRIPTS / "displacement.txt").read_text(encoding="utf-8"))),
 )
 CONSUMER_PRIORITY = Family(
     "consumer priority",

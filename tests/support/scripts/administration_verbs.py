@@ -79,13 +79,14 @@ def _create(player: Player, line: Line) -> Operation:
 def _own_fields(line: Line, *, otherwise: int | None) -> dict[str, Any]:
     """`window=5s ids=3`: how long and how many deduplication ids are remembered.
     `messages_resume=2`, `bytes_resume=9`: marks of quotas. `inherits=no`: no redelivery of the
-    queue manager. `single_active=yes`: one consumer at a time.
+    queue manager. `single_active=yes`: one consumer at a time. `available_max=3`: no more.
     """
     given, is_made = line.options, otherwise is not None
     inherits = given.get("inherits", "yes" if is_made else None)
     single_active = given.get("single_active", "no" if is_made else None)
     return {
         **{name: int(given[name]) if name in given else otherwise for name in MARKS},
+        "available_max": int(given["available_max"]) if "available_max" in given else otherwise,
         "deduplication_window_ms": _ms(given["window"]) if "window" in given else otherwise,
         "deduplication_ids_max": int(given["ids"]) if "ids" in given else otherwise,
         "inherits_redelivery": yes(inherits),

@@ -34,8 +34,8 @@ def _counts(*keys: str, detail: bool) -> list[Column]:
 
 TOTALS_COLUMNS: Final = (
     Column(key="destination", heading="QUEUE OR TOPIC", whole=True),
-    *_counts("put", "came", "consumed", "resident", "expired", "moved", "dropped", detail=True),
-    *_counts("removed", "purged", "rolled_back", "uncommitted", detail=True),
+    *_counts("put", "came", "consumed", "resident", "expired", "displaced", detail=True),
+    *_counts("moved", "dropped", "removed", "purged", "rolled_back", "uncommitted", detail=True),
     *_counts("deliveries", "backouts", detail=True),
     Column(key="balances", heading="BALANCES"),
 )
@@ -46,8 +46,8 @@ SUBSCRIPTION_COLUMNS: Final = (
     Column(key="client_id", heading="CLIENT ID"),
     Column(key="store", heading="MADE AT", number=True),
     Column(key="put", heading="ADDED", number=True),
-    *_counts("consumed", "resident", "expired", "moved", "removed", "dropped", detail=False),
-    *_counts("purged", detail=False),
+    *_counts("consumed", "resident", "expired", "displaced", "moved", "removed", detail=False),
+    *_counts("dropped", "purged", detail=False),
     Column(key="balances", heading="BALANCES"),
 )
 ANOMALY_COLUMNS: Final = (

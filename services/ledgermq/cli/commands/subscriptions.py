@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
 
 
-ADDS_UP: Final = "added = current + pending + sent + expired + removed + moved + dropped"
+ADDS_UP: Final = (
+    "added = current + pending + sent + expired + displaced + removed + moved + dropped"
+)
 
 COLUMNS: Final = (
     Column(key="topic", heading="TOPIC"),
@@ -31,6 +33,7 @@ COLUMNS: Final = (
     Column(key="added", heading="ADDED", number=True),
     Column(key="sent_and_committed", heading="SENT", number=True),
     Column(key="expired", heading="EXPIRED", number=True, detail=True),
+    Column(key="displaced", heading="DISPLACED", number=True, detail=True),
     Column(key="removed_by_administration", heading="REMOVED", number=True, detail=True),
     Column(key="moved", heading="MOVED", number=True, detail=True),
     Column(key="dropped", heading="DROPPED", number=True, detail=True),

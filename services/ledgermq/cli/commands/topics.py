@@ -15,7 +15,9 @@ from ledgermq.cli.printing.output import Column, Output, count_of
 from ledgermq.cli.printing.screens import status_document
 from ledgermq.cli.printing.statuses import done, is_to_be_deleted, print_list, print_status
 
-ADDS_UP: Final = "next sequence = sent and committed + expired + moved + dropped + message count"
+ADDS_UP: Final = (
+    "next sequence = sent and committed + expired + displaced + moved + dropped + message count"
+)
 
 COLUMNS: Final = (
     Column(key="name", heading="NAME"),
@@ -26,6 +28,7 @@ COLUMNS: Final = (
     Column(key="uncommitted_puts", heading="UNCOM PUT", number=True, detail=True),
     Column(key="sent_and_committed", heading="SENT", number=True),
     Column(key="expired", heading="EXPIRED", number=True, detail=True),
+    Column(key="displaced", heading="DISPLACED", number=True, detail=True),
     Column(key="moved", heading="MOVED", number=True, detail=True),
     Column(key="dropped", heading="DROPPED", number=True),
     Column(key="min_sequence", heading="MIN SEQ", number=True),

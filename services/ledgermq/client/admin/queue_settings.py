@@ -214,6 +214,15 @@ class QueueSettings(RedeliverySettings, total=False):
             "closed, or its session ends, and nothing is in flight.",
         ),
     ]
+    available_max: Annotated[
+        int,
+        Setting(
+            Kind.COUNT,
+            "How many messages that are available are kept, the newest ones; older ones are "
+            "displaced, and go nowhere else; 0: all.",
+            0,
+        ),
+    ]
     deduplication_window_ms: Annotated[
         Milliseconds,
         Setting(

@@ -16,6 +16,7 @@ from ledgermq.core.destinations.subscriptions import retire
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import in_flight_of, move, report
 from ledgermq.core.order.affinity import bond, bucket_of, first_bonded
+from ledgermq.core.order.displacing import displace
 from ledgermq.core.order.fifo import first_received, is_serialized
 from ledgermq.core.order.group_positions import follow, next_item, position_after, unit_of
 from ledgermq.core.order.single_active import ready_consumers
@@ -43,8 +44,11 @@ Given = tuple[Consumer, Sequence[Message], int]
 Head = tuple[Consumer, Message | None]
 
 
-def deliver_touched(entry: Entry) -> None:
-    """Serves the waiting consumers of every queue touched so far, in order of touch."""
+def deliver_touched(entry: Entry) -> bool:
+    """Serves the waiting consumers of every queue touched so far, in order of touch.
+
+    What they leave may be too much (§23); returns whether something was displaced.
+    """
     if entry.left:
         retire(entry)
     expire_due(entry)
@@ -52,7 +56,11 @@ def deliver_touched(entry: Entry) -> None:
     if touched:
         for queue in touched.values():
             deliver(entry, queue)
+        crowded = [one for one in touched.values() if one.available_max]
         touched.clear()
+        displaced = [displace(entry, one) for one in crowded]
+        return any(displaced)
+    return False
 
 
 def deliver(entry: Entry, queue: Queue) -> None:

@@ -22,13 +22,19 @@ from ledgermq.core.destinations.deduplication import checked_deduplication, set_
 from ledgermq.core.destinations.resume_marks import changed_mark, checked_mark
 from ledgermq.core.entry import Entry
 from ledgermq.core.order.affinity import set_affinity
+from ledgermq.core.order.displacing import keep_newest
 from ledgermq.core.order.single_active import set_single_active_consumer
 from ledgermq.core.quoting import shown_name
 from ledgermq.core.ranges import check_range
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import UNCOMMITTED
 from ledgermq.core.state.records import Queue, Session, Topic
-from ledgermq.protocol.limits import CONTENT_BYTES_MAX, CREDIT_MAX, DESCRIPTION_CHARACTERS_MAX
+from ledgermq.protocol.limits import (
+    CONTENT_BYTES_MAX,
+    CREDIT_MAX,
+    DESCRIPTION_CHARACTERS_MAX,
+    QUOTA_MAX,
+)
 from ledgermq.protocol.operations import (
     AlterQueue,
     AlterTopic,
@@ -52,6 +58,7 @@ SETTINGS: Final = (
     "gets_disabled",
     "single_active_consumer",
     "moves_unrouted",
+    "available_max",
 )
 
 
@@ -101,6 +108,7 @@ def alter(entry: Entry, session: Session, operation: Alter) -> Refusal | None:
     for store in _stores_of(found):
         store.unacknowledged_max = found.unacknowledged_max
         set_single_active_consumer(store, found.single_active_consumer)
+        keep_newest(store, found.available_max)
         entry.touch(store)
     return None
 
@@ -117,9 +125,11 @@ def _change(entry: Entry, found: Queue, operation: Create | Alter) -> Refusal | 
             f"description has {len(description)} characters, "
             f"at most {DESCRIPTION_CHARACTERS_MAX} fit",
         )
-    refusal = check_range(
-        "message_bytes_max", operation.message_bytes_max, 0, CONTENT_BYTES_MAX
-    ) or check_range("unacknowledged_max", operation.unacknowledged_max, 0, CREDIT_MAX)
+    refusal = (
+        check_range("message_bytes_max", operation.message_bytes_max, 0, CONTENT_BYTES_MAX)
+        or check_range("unacknowledged_max", operation.unacknowledged_max, 0, CREDIT_MAX)
+        or check_range("available_max", operation.available_max, 0, QUOTA_MAX)
+    )
     if refusal is not None:
         return refusal
     deduplication = checked_deduplication(
@@ -148,6 +158,7 @@ def _change(entry: Entry, found: Queue, operation: Create | Alter) -> Refusal | 
         value = getattr(operation, name, None)
         if value is not None:
             setattr(found, name, value)
+    keep_newest(found, found.available_max)
     if affinity is not None:
         set_affinity(found, affinity)
     return None

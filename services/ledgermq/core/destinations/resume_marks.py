@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledgermq.core.ranges import check_range
-from ledgermq.core.state.records import ResumeMark
+from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.protocol.limits import QUOTA_MAX
 from ledgermq.protocol.reasons import Reason, Refusal
 

@@ -8,6 +8,7 @@ from ledgermq.core.destinations.by_name import add_store, remove_store
 from ledgermq.core.destinations.numbering import add_to_topic, hand_no_more
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import move, purge, state_of
+from ledgermq.core.order.displacing import keep_newest
 from ledgermq.core.order.fifo import use_fifo_mode
 from ledgermq.core.order.orders import use_group_order
 from ledgermq.core.quoting import quoted
@@ -147,6 +148,7 @@ def new_subscription(
     )
     use_fifo_mode(subscription)
     use_group_order(subscription)
+    keep_newest(subscription, topic.available_max)
     return subscription
 
 

@@ -12,7 +12,8 @@ from typing import Final
 
 from ledgermq.core.destinations.by_name import THE_QUEUE_MANAGER
 from ledgermq.core.state.manager import QueueManager
-from ledgermq.core.state.records import Message, Queue, ResumeMark, Session
+from ledgermq.core.state.records import Message, Queue, Session
+from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.protocol.limits import UNIT_OF_WORK_DESTINATIONS_MAX
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import DEFAULTS

@@ -22,7 +22,8 @@ from ledgermq.core.state.message_states import (
     UNCOMMITTED,
     UNCOMMITTED_GET,
 )
-from ledgermq.core.state.records import Message, Publication, Queue, ResumeMark, Subscription, Topic
+from ledgermq.core.state.records import Message, Publication, Queue, Subscription, Topic
+from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.protocol.documents.destinations import (
     BindingStatus,
     BlockedStatus,
@@ -143,6 +144,7 @@ def _settings(found: Queue) -> Document:
         **asdict(found.own_settings),
         "inherits_redelivery": found.inherits_redelivery,
         "single_active_consumer": found.single_active_consumer,
+        "available_max": found.available_max,
         "deduplication_window_ms": remembers.window_ms,
         "deduplication_ids_max": remembers.ids_max,
         "messages_resume": mark.messages,

@@ -38,7 +38,8 @@ from ledgermq.core.queries.work_status import (
 from ledgermq.core.quoting import quoted
 from ledgermq.core.sessions.browsing import Cursor, browse
 from ledgermq.core.state.manager import QueueManager
-from ledgermq.core.state.records import Queue, ResumeMark
+from ledgermq.core.state.records import Queue
+from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.protocol.documents.fields import Document, document_of
 from ledgermq.protocol.documents.manager import QueueManagerStatus
 from ledgermq.protocol.get_options import PLAIN, Options, check

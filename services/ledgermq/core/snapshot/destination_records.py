@@ -14,19 +14,20 @@ from ledgermq.core.destinations.by_name import (
 )
 from ledgermq.core.destinations.subscriptions import add_subscription, new_subscription
 from ledgermq.core.order.affinity import set_affinity
+from ledgermq.core.order.displacing import keep_newest
 from ledgermq.core.order.single_active import active_consumer
 from ledgermq.core.snapshot.fields import Fields, Record
 from ledgermq.core.state.known_ids import Deduplication, KnownId
 from ledgermq.core.state.manager import QueueManager
-from ledgermq.core.state.message_states import GONE_BY, PUBLISHED
+from ledgermq.core.state.message_states import DISPLACED, GONE_BY, PUBLISHED
 from ledgermq.core.state.records import (
     Publication,
     Queue,
-    ResumeMark,
     Subscription,
     SubscriptionKey,
     Topic,
 )
+from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.protocol.settings import DEFAULTS, changed, redelivery_of, settings_record
 from ledgermq.selector import parse_selector, text_of
 
@@ -99,6 +100,7 @@ def destination_entries(state: QueueManager) -> Record:
             for number, one in session.consumers.items()
             if one.consumer_priority
         ],
+        "displacements": _displacement_entries(state),
         "moving_unrouted": [one.destination for one in topics if one.moves_unrouted],
         "bindings": binding_records(state),
         "deduplication": [
@@ -115,6 +117,20 @@ def destination_entries(state: QueueManager) -> Record:
             if one.deduplication is not None
         ],
     }
+
+
+def _displacement_entries(state: QueueManager) -> list[Record]:
+    places = (*state.queues.values(), *state.topics.values(), *state.subscriptions.values())
+    return [
+        {
+            "destination": one.destination,
+            "subscription": one.created_position if isinstance(one, Subscription) else -1,
+            "available_max": one.available_max,
+            "displaced": one.gone[DISPLACED],
+        }
+        for one in places
+        if one.available_max or one.gone[DISPLACED]
+    ]
 
 
 def binding_records(state: QueueManager) -> list[Record]:
@@ -166,7 +182,8 @@ def _topic_entry(topic: Topic) -> Record:
 
 
 def _gone_entry(store: Queue) -> Record:
-    return {name: store.gone[cause] for name, cause in GONE_BY.items()}
+    # What was displaced is told beside.
+    return {name: store.gone[cause] for name, cause in GONE_BY.items() if cause != DISPLACED}
 
 
 def _restore_gone(store: Queue, entry: Record) -> None:
@@ -233,6 +250,7 @@ def restore_destinations(state: QueueManager, root: Record) -> None:
             remembered.ids[one["deduplication_id"]] = known
     for entry in root["subscriptions"]:
         add_subscription(state, _subscription_from(state, entry))
+    _restore_displacements(state, root)
     for name in root["not_inheriting"]:
         _standing(state, name).inherits_redelivery = False
     configure_all(state, changed(DEFAULTS, root["redelivery"]))
@@ -252,6 +270,13 @@ def _standing(state: QueueManager, destination: str) -> Queue:
     found = find_destination(state, destination)
     assert found is not None, f"{destination} is there"
     return found
+
+
+def _restore_displacements(state: QueueManager, root: Record) -> None:
+    for entry in root["displacements"]:
+        store = state.stores.get(entry["subscription"]) or _standing(state, entry["destination"])
+        keep_newest(store, entry["available_max"])
+        store.gone[DISPLACED] = entry["displaced"]
 
 
 def _restore_bindings(state: QueueManager, root: Record) -> None:

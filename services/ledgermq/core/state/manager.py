@@ -16,12 +16,12 @@ from ledgermq.core.state.records import (
     Connection,
     Message,
     Queue,
-    ResumeMark,
     Session,
     Subscription,
     SubscriptionKey,
     Topic,
 )
+from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.core.state.storage import Storage
 from ledgermq.core.structures.lazy_heap import LazyHeap
 from ledgermq.protocol.limits import FIRST_VERSION

@@ -32,6 +32,8 @@ NAMES: Final = (
 # Why a message is gone.
 CONSUMED: Final = "consumed"
 EXPIRED: Final = "expired"
+# Newer ones took its place (§23).
+DISPLACED: Final = "displaced"
 # It goes on elsewhere, as a new message.
 MOVED: Final = "moved"
 # It had nowhere to go, or nobody wants it.
@@ -46,6 +48,7 @@ ROLLED_BACK: Final = "rolled back"
 GONE_BY: Final = {
     "sent_and_committed": CONSUMED,
     "expired": EXPIRED,
+    "displaced": DISPLACED,
     "removed_by_administration": REMOVED,
     "moved": MOVED,
     "dropped": DROPPED,
@@ -67,9 +70,9 @@ CAUSES: Final[dict[int, tuple[str, ...]]] = {
     NEW: (MOVED, DROPPED),
     UNCOMMITTED: (MOVED, DROPPED, PURGED, ROLLED_BACK),
     UNBORN: (EXPIRED, MOVED, DROPPED, REMOVED, PURGED),
-    AVAILABLE: (EXPIRED, MOVED, DROPPED, REMOVED, PURGED),
+    AVAILABLE: (EXPIRED, DISPLACED, MOVED, DROPPED, REMOVED, PURGED),
     UNACKNOWLEDGED: (CONSUMED, EXPIRED, MOVED, DROPPED, REMOVED),
     UNCOMMITTED_GET: (CONSUMED, EXPIRED, MOVED, DROPPED, REMOVED),
     DELAYED: (EXPIRED, MOVED, DROPPED, REMOVED, PURGED),
-    PUBLISHED: (CONSUMED, EXPIRED, MOVED, DROPPED),
+    PUBLISHED: (CONSUMED, EXPIRED, DISPLACED, MOVED, DROPPED),
 }

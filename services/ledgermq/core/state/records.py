@@ -24,6 +24,7 @@ from ledgermq.core.state.message_states import (
     UNCOMMITTED,
     UNCOMMITTED_GET,
 )
+from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.core.state.storage import Segment
 from ledgermq.core.structures.available import Available
 from ledgermq.core.structures.by_value import ByValue
@@ -241,24 +242,6 @@ class Affinity:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class ResumeMark:
-    """When puts that wait for a quota go on: when it has drained to so much (§16); 0: to the quota.
-
-    `holds_up`: one had to wait for it, and it has not drained since.
-    """
-
-    messages: int
-    bytes: int
-    holds_up: bool = False
-
-    def is_reached(self, held_messages: int, held_bytes: int) -> bool:
-        """Whether what is held is no more than the marks."""
-        too_many = self.messages and held_messages > self.messages
-        too_much = self.bytes and held_bytes > self.bytes
-        return not (too_many or too_much)
-
-
-@dataclass(slots=True, eq=False, repr=False)
 class Queue:
     name: str
     created_position: int
@@ -311,6 +294,9 @@ class Queue:
     # Whether it delivers to one consumer at a time; to which it delivered last (§18).
     single_active_consumer: bool = False
     active: Consumer | None = None
+    # How many messages are available at most, 0: any number; by number what is or was (§23).
+    available_max: int = 0
+    oldest: LazyHeap[tuple[int, Message]] | None = None
     # None: it does not look for puts that come twice.
     deduplication: Deduplication | None = None
     # None: puts that wait for its quota go on when there is room.
@@ -369,6 +355,16 @@ def may_be_given(message: Message) -> bool:
     return (
         not queue.reserved or message.group is None or message.group.group_id not in queue.reserved
     )
+
+
+def oldest_available(messages: Iterable[Message]) -> LazyHeap[tuple[int, Message]]:
+    """Messages by rising number; those that are available no longer are passed over."""
+    return LazyHeap(_stands, ((one.sequence, one) for one in messages))
+
+
+def _stands(entry: tuple[int, Message]) -> bool:
+    sequence, message = entry
+    return message.is_available and message.queue.messages.get(sequence) is message
 
 
 class SubscriptionKey(NamedTuple):

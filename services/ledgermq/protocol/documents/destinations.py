@@ -76,6 +76,7 @@ class QueueStatus:
     message_count: int
     sent_and_committed: int
     expired: int
+    displaced: int
     removed_by_administration: int
     moved: int
     dropped: int
@@ -113,7 +114,7 @@ class QueueStatus:
 class TopicStatus:
     """One topic at one log position; a message counts while a subscription has it (SEQ-17).
 
-    next_sequence = sent_and_committed + expired + moved + dropped + message_count.
+    next_sequence = sent_and_committed + expired + displaced + moved + dropped + message_count.
 
     Attributes:
         position: Log position that this is true at.
@@ -154,6 +155,7 @@ class TopicStatus:
     message_count: int
     sent_and_committed: int
     expired: int
+    displaced: int
     moved: int
     dropped: int
     min_sequence: int
@@ -178,7 +180,7 @@ class TopicStatus:
 class SubscriptionStatus:
     """One subscription of a topic at one log position; its messages bear the topic's numbers.
 
-    added = sent_and_committed + expired + removed_by_administration + moved + dropped +
+    added = sent_and_committed + expired + displaced + removed_by_administration + moved + dropped +
     message_count; current + pending = message_count.
 
     Attributes:
@@ -216,6 +218,7 @@ class SubscriptionStatus:
     added: int
     sent_and_committed: int
     expired: int
+    displaced: int
     removed_by_administration: int
     moved: int
     dropped: int

@@ -12,6 +12,7 @@ def _found(kind: str) -> Breach:
 LAW = Law(
     letter="F",
     sentence="Each consumer is given what comes first of what it may have, by priority, number and "
-    "the rules of groups and FIFO modes; nobody with credit is left beside what it may have.",
+    "the rules of groups and FIFO modes; nobody with credit is left beside what it may have; "
+    "where only the newest messages are kept, older ones go.",
     breaches=(_found("reordered"), _found("unexpected"), _found("lost")),
 )

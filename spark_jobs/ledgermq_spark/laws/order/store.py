@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import heapq
 import zlib
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 from ledgermq.protocol.get_options import PLAIN, GroupPosition, Options
 from ledgermq.selector import Selector
@@ -17,13 +18,13 @@ from ledgermq_spark.laws.order.store_records import (
     IN_FLIGHT,
     Consumer,
     Message,
-    Rank,
 )
 
 CONCURRENT: Final = "CONCURRENT"
 PROTECTED: Final = "PROTECTED"
 SERIALIZED: Final = "SERIALIZED"
 BUCKETS: Final = 1024
+NUMBER: Final = attrgetter("sequence")
 Want = tuple[Selector | None, Options]
 
 
@@ -37,21 +38,23 @@ class Settings:
     fifo_mode: str = CONCURRENT
     keeps_group_order: bool = False
     single_active_consumer: bool = False
+    available_max: int = 0
     error_destination: str = ""
 
 
 class Order:
     """What is available of what a consumer wants, that which comes first in front."""
 
-    def __init__(self) -> None:
-        self._heap: list[tuple[Rank, Message]] = []
+    def __init__(self, rank_of: Callable[[Message], Any] = attrgetter("rank")) -> None:
+        self._rank_of = rank_of
+        self._heap: list[tuple[Any, Message]] = []
         self._inside: set[Message] = set()
 
     def add(self, message: Message) -> None:
         """A message is available; what is so no longer is dropped when it comes in front."""
         if message not in self._inside:
             self._inside.add(message)
-            heapq.heappush(self._heap, (message.rank, message))
+            heapq.heappush(self._heap, (self._rank_of(message), message))
 
     def first(self) -> Message | None:
         """The message that comes first."""
@@ -100,6 +103,9 @@ class Store:
         self.messages: dict[int, Message] = {}
         self.consumers: dict[tuple[int, int], Consumer] = {}
         self._orders: dict[Want, Order] = {}
+        # How much is available, and in the order of numbers, while only so much is kept (§23).
+        self.available = 0
+        self._by_number = Order(NUMBER)
         self._groups: dict[bytes, Group] = {}
         # Groups that are reserved for a consumer, buckets of keys that are bonded to one.
         self.reserved: dict[bytes, Consumer] = {}
@@ -126,11 +132,14 @@ class Store:
         self._leave(message)
         message.state = state
         if state == AVAILABLE:
+            self.available += 1
             self._offer(message)
         elif state == DELAYED and message.key is not None:
             self._delayed.setdefault(message.key, {})[message.sequence] = message
 
     def _offer(self, message: Message) -> None:
+        if self.settings.available_max:
+            self._by_number.add(message)
         for want, order in self._orders.items():
             if _wants(want, message):
                 order.add(message)
@@ -168,7 +177,9 @@ class Store:
 
     def _leave(self, message: Message) -> None:
         holder = message.holder
-        if message.state in IN_FLIGHT and holder is not None:
+        if message.state == AVAILABLE:
+            self.available -= 1
+        elif message.state in IN_FLIGHT and holder is not None:
             del holder.held[message.delivery]
             if holder.doubt == message.delivery:
                 holder.doubt = 0
@@ -197,6 +208,7 @@ class Store:
         for message, delivery in zip(messages, deliveries, strict=True):
             if receives:
                 self._receive(message)
+            self.available -= message.state == AVAILABLE
             message.state, message.holder, message.delivery = IN_FLIGHT[0], consumer, delivery
             held[delivery] = message
             if message.is_in_doubt:
@@ -292,6 +304,7 @@ class Store:
     def set(self, settings: Settings) -> None:
         """Settings change."""
         before, self.settings = self.settings.fifo_mode, settings
+        self._keep_newest()
         if not self.settings.group_affinity:
             self.bonds = {}
         if not self.settings.single_active_consumer:
@@ -307,6 +320,22 @@ class Store:
             flying = [one for one in self.messages.values() if one.state in IN_FLIGHT]
             for message in sorted(flying, key=lambda one: one.rank):
                 self._receive(message)
+
+    def _keep_newest(self) -> None:
+        self._by_number = Order(NUMBER)
+        if self.settings.available_max:
+            for message in self.messages.values():
+                if message.state == AVAILABLE:
+                    self._by_number.add(message)
+
+    @property
+    def oldest(self) -> int:
+        """The lowest number of what is available; -1: nothing is."""
+        if self.settings.available_max:
+            message = self._by_number.first()
+            return -1 if message is None else message.sequence
+        here = (one.sequence for one in self.messages.values() if one.state == AVAILABLE)
+        return min(here, default=-1)
 
     # Who gets what next.
 

@@ -29,6 +29,7 @@ FINDINGS_MAX = 20
 # Session and number of a consumer; sequence numbers and deliveries of what each was given.
 Who: TypeAlias = tuple[int, int]
 Shares: TypeAlias = dict[Who, tuple[list[int], list[int]]]
+DISPLACED = "displaced"
 OF_GROUPS = (Reason.GROUP_CLASH, Reason.UNIT_OF_WORK_INCONSISTENT)
 
 
@@ -55,6 +56,9 @@ class StorePass:
         # What is stated of it contradicted itself: nothing more is judged.
         self.is_lost = False
         self._position = -1
+        # Up to which number messages were displaced that are to be judged yet; by what maximum.
+        self._displaced_through = -1
+        self._available_max: set[int] = set()
 
     def judge(self, entry: list[Run]) -> Iterator[Finding]:
         """Judges what happens through one entry."""
@@ -69,6 +73,8 @@ class StorePass:
         beside = [one for run in entry if not run.is_move for one in run.events]
         others = [one for one in beside if one.what != "refused put"]
         others.sort(key=lambda one: (one.behind_index, one.consumer))
+        set_anew = [_settings(one).available_max for one in others if one.what == "settings"]
+        self._available_max = {self.store.settings.available_max, *set_anew} - {0}
         if self.store.settings.fifo_mode == PROTECTED:
             yield from self._settled(moves)
         grouped: dict[int, list[Event]] = {}
@@ -87,6 +93,8 @@ class StorePass:
                 while others and others[0].behind_index < move.behind_index:
                     yield from self._change(others.pop(0))
                 given.append(move)
+            elif move.cause == DISPLACED:
+                yield from self._displace(move, has_others=bool(others))
             else:
                 yield from self._move(move, grouped)
         if given:
@@ -96,6 +104,7 @@ class StorePass:
         if refused:
             yield from self._refused_of_groups(refused)
         yield from self._deliver([])
+        yield from self._too_many()
         for message in self.parked.take_left():
             yield Finding(
                 kind="lost",
@@ -105,6 +114,47 @@ class StorePass:
                 summary="a message of a parked group did not follow to the error destination (§15)",
                 expected="moved",
                 found=message.state,
+            )
+
+    def _displace(self, run: Run, *, has_others: bool) -> Iterator[Finding]:
+        """Newer messages take the place of others, once there is nothing to deliver (§23).
+
+        What else happens in the entry may come before that or after it: only the store says which.
+        """
+        if self._displaced_through < 0 and not has_others:
+            yield from self._deliver([])
+        for sequence in run.each("sequence"):
+            self.store.remove(self.store.messages[sequence], consumed=False)
+            self._displaced_through = max(self._displaced_through, sequence)
+
+    def _judge_displaced(self) -> Iterator[Finding]:
+        """Whether those went that are the oldest, and as many as were too many."""
+        through, self._displaced_through = self._displaced_through, -1
+        available, oldest = self.store.available, self.store.oldest
+        if through >= 0 and (available not in self._available_max or oldest < through):
+            most = " or ".join(map(str, sorted(self._available_max))) or "all"
+            yield Finding(
+                kind="lost",
+                position=self._position,
+                sequence=through,
+                session=-1,
+                summary="other messages were displaced than the oldest that were too many (§23)",
+                expected=f"the newest kept, {most}",
+                found=f"{available} kept, the oldest with number {oldest}",
+            )
+
+    def _too_many(self) -> Iterator[Finding]:
+        """What is available beyond what is kept."""
+        most = self.store.settings.available_max
+        if 0 < most < self.store.available:
+            yield Finding(
+                kind="unexpected",
+                position=self._position,
+                sequence=self.store.oldest,
+                session=-1,
+                summary="older messages were not displaced by newer ones (§23)",
+                expected=f"{most} available",
+                found=f"{self.store.available} available",
             )
 
     def _settled(self, moves: list[Run]) -> Iterator[Finding]:
@@ -166,6 +216,7 @@ class StorePass:
 
     def _move(self, run: Run, grouped: dict[int, list[Event]]) -> Iterator[Finding]:
         """Messages go anywhere but into flight; `grouped` are Puts that were not judged yet."""
+        yield from self._judge_displaced()
         if run.before == "uncommitted put":
             self.group_puts.end_unit(run.session)
         store, messages = self.store, self.store.messages
@@ -209,7 +260,7 @@ class StorePass:
         """Something becomes of a consumer or of the settings."""
         store = self.store
         if event.what == "settings":
-            store.set(Settings(**json.loads(event.text or "{}")))
+            store.set(_settings(event))
             if not self._does_park():
                 self.parked.unpark_all()
             return
@@ -273,6 +324,7 @@ class StorePass:
 
     def _deliver(self, given: list[Run]) -> Iterator[Finding]:
         """Holds deliveries against those that are due, until nothing is."""
+        yield from self._judge_displaced()
         store = self.store
         shares: Shares = {}
         for run in given:
@@ -348,6 +400,10 @@ class StorePass:
             expected=expected,
             found=f"message {sequence} to consumer {consumer} of session {session}",
         )
+
+
+def _settings(event: Event) -> Settings:
+    return Settings(**json.loads(event.text or "{}"))
 
 
 def _same(due: list[Message], given: list[int]) -> int:

@@ -36,12 +36,13 @@ def _due(name: str) -> str:
 
 
 def _own_settings_are_wrong() -> str:
-    """Whether window and number of ids are out of range, or one of them would be 0 alone; or a
-    resume mark would be above its quota.
+    """Whether a number is out of range; or window or number of ids would be 0 alone; or a resume
+    mark would be above its quota.
     """
     window_ms, ids_max = _due("deduplication_window_ms"), _due("deduplication_ids_max")
     return (
-        f"{window_ms} NOT BETWEEN 0 AND {TIMING_MS_MAX}"
+        f"{_due('available_max')} NOT BETWEEN 0 AND {QUOTA_MAX}"
+        f" OR {window_ms} NOT BETWEEN 0 AND {TIMING_MS_MAX}"
         f" OR {ids_max} NOT BETWEEN 0 AND {DEDUPLICATION_IDS_MAX}"
         f" OR ({window_ms} = 0) <> ({ids_max} = 0)"
         f" OR {_due('messages_resume')} NOT BETWEEN 0 AND {_due('messages_max')}"
