@@ -290,7 +290,7 @@ class Session(OfSession, ClosingInAnyCase):
             IllegalStateError: the session is not transacted (SES-17), or closed.
         """
         commitment = self._engine.run(self._work.commits.begin())
-        return ReceiptFuture(commitment.eventual, commitment.get, self._engine.callbacks)
+        return ReceiptFuture(commitment.outcome, commitment.get, self._engine.callbacks)
 
     def rollback(self, *, timeout: float | None = None) -> None:
         """Undoes everything sent and everything got since the last commit (SES-13).

@@ -1,5 +1,6 @@
 """What a message tells of itself, by hand: header fields, kinds, what cannot be decoded."""
 
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,8 +9,7 @@ import ledgermq
 from ledgermq.client.engine.callbacks import Callbacks
 from ledgermq.client.messages.message import Message
 from ledgermq.client.messages.message_kinds import EMPTY
-from ledgermq.client.sending.eventual import Eventual
-from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
+from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt, settle
 from ledgermq.wire.content.bodies import StreamBody
 from ledgermq.wire.content.content import Content, encode_content
 from ledgermq.wire.content.objects import ObjectBody
@@ -216,21 +216,21 @@ def test_a_receipt_shows_what_is_known():
 
 def test_a_future_without_an_outcome_can_be_asked_again():
     """It is not done, and says that nothing is to be sent again."""
-    eventual = Eventual()
-    future = ReceiptFuture(eventual, lambda: "receipt", Callbacks())
+    outcome = Future()
+    future = ReceiptFuture(outcome, lambda: "receipt", Callbacks())
     assert not future.done()
     with pytest.raises(ledgermq.TimeoutExceededError, match=r"within 0 s yet"):
         future.result(0)
-    eventual.happen()
+    settle(outcome)
     assert future.done()
     assert (future.result(), future.exception()) == ("receipt", None)
 
 
 def test_callbacks_of_a_future_are_called_once_each_whatever_one_of_them_does(caplog):
     """Those that come late at once; a failure is logged; what would wait for them is refused."""
-    eventual, error = Eventual(), ledgermq.OutcomeUnknownError("lost")
+    outcome, error = Future(), ledgermq.OutcomeUnknownError("lost")
     callbacks = Callbacks()
-    future = ReceiptFuture(eventual, lambda: "receipt", callbacks)
+    future = ReceiptFuture(outcome, lambda: "receipt", callbacks)
     calls = []
 
     def waits(one):
@@ -243,7 +243,7 @@ def test_callbacks_of_a_future_are_called_once_each_whatever_one_of_them_does(ca
     future.add_done_callback(lambda _: 1 / 0)
     future.add_done_callback(calls.append)
     future.add_done_callback(waits)
-    eventual.happen(error)
+    settle(outcome, error)
     callbacks.wait(20)
     assert calls == [future, "it cannot be called"]
     assert caplog.text.count("a callback of the application failed") == 1

@@ -1,11 +1,13 @@
 """Tests of where a producer is in its group when outcomes are late, unknown or refused, by hand."""
 
+from concurrent.futures import Future
+
 import pytest
 
 import ledgermq
 from ledgermq import GroupPlace
-from ledgermq.client.sending.eventual import Eventual
 from ledgermq.client.sending.grouping import PutState, is_open, place_of
+from ledgermq.client.sending.receipts import settle
 from ledgermq.protocol.operations import Put
 from ledgermq.protocol.outcomes import Enqueued
 from support.brokers.hand_made import refused
@@ -91,20 +93,20 @@ def put(number, group_id=GROUP, **fields):
 
 def refused_puts(state, *given):
     """Moves a state by puts that are refused later; returns what to wait for."""
-    eventuals = []
+    outcomes = []
     for one in given:
-        eventual, before, state.current = Eventual(), state.current, one
-        state.expect(eventual, one, before)
-        eventuals.append(eventual)
-    return eventuals
+        outcome, before, state.current = Future(), state.current, one
+        state.expect(outcome, one, before)
+        outcomes.append(outcome)
+    return outcomes
 
 
 def test_a_refusal_of_a_group_that_was_left_moves_nothing():
     """Only the group that the producer is in is gone back in."""
     state = PutState()
-    (eventual,) = refused_puts(state, put(1))
+    (outcome,) = refused_puts(state, put(1))
     state.current = put(1, b"x" * 24)
-    eventual.happen(ledgermq.GroupClashError("refused"))
+    settle(outcome, ledgermq.GroupClashError("refused"))
     state.settle()
     assert state.current["group_id"] == b"x" * 24
 
@@ -113,11 +115,11 @@ def test_outcomes_are_taken_in_order():
     """What is still under way keeps its place, and what worked keeps it for good."""
     state = PutState()
     first, second, third = refused_puts(state, put(1), put(2), put(3))
-    third.happen(ledgermq.GroupClashError("refused"))
+    settle(third, ledgermq.GroupClashError("refused"))
     state.settle()
     assert state.current["group_sequence"] == 3
-    first.happen()
-    second.happen(ledgermq.GroupClashError("refused"))
+    settle(first)
+    settle(second, ledgermq.GroupClashError("refused"))
     state.settle()
     assert state.current["group_sequence"] == 1
     state.settle()

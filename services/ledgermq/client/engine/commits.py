@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
 from functools import partial
 
 from ledgermq.client.engine.engine import Engine
@@ -13,9 +15,8 @@ from ledgermq.client.engine.settling import Settling
 from ledgermq.client.engine.steps import Steps
 from ledgermq.client.sansio.protocol import Pending
 from ledgermq.client.sansio.ranges import DeliveryRanges
-from ledgermq.client.sending.eventual import Eventual
 from ledgermq.client.sending.grouping import Marks, PutStates
-from ledgermq.client.sending.receipts import CommitReceipt, SendReceipt
+from ledgermq.client.sending.receipts import CommitReceipt, SendReceipt, settle
 from ledgermq.errors import (
     DuplicatePutError,
     IllegalStateError,
@@ -36,31 +37,23 @@ from ledgermq.protocol.reasons import Reason
 LOGGER = logging.getLogger("ledgermq.client")
 
 
+@dataclass(eq=False, kw_only=True)
 class Commitment:
-    """A commit under way; `finished` is set with the session's lock held."""
+    """A commit under way; `finished` is set with the session's lock held.
 
-    __slots__ = (
-        "error",
-        "eventual",
-        "finished",
-        "given_up",
-        "pending",
-        "receipt",
-        "waited",
-        "warning",
-    )
+    Attributes:
+        waited: Whether the session does nothing else until it is finished.
+        given_up: Whether whoever waited does not any more, and may take a rollback for its end.
+    """
 
-    def __init__(self, *, waited: bool) -> None:
-        # Whether the session does nothing else until it is finished.
-        self.waited = waited
-        self.eventual = Eventual()
-        self.finished = False
-        # Whether whoever waited does not any more, and may take a rollback for its end.
-        self.given_up = False
-        self.pending: Pending | None = None
-        self.receipt: CommitReceipt | None = None
-        self.error: LedgerMQError | None = None
-        self.warning: LedgerMQWarning | None = None
+    waited: bool
+    outcome: Future[None] = field(default_factory=Future)
+    finished: bool = False
+    given_up: bool = False
+    pending: Pending | None = None
+    receipt: CommitReceipt | None = None
+    error: LedgerMQError | None = None
+    warning: LedgerMQWarning | None = None
 
     @property
     def goes_on(self) -> bool:
@@ -89,7 +82,7 @@ class Commitment:
 
     def resolved(self) -> CommitReceipt:
         """The receipt for whoever resolves: the outcome is known a moment before it is."""
-        self.eventual.wait(None)
+        wait([self.outcome])
         return self.get()
 
     def get(self) -> CommitReceipt:
@@ -295,7 +288,7 @@ class Commits:
                 self._engine.handle,
                 "has worked" if error is None else f"has failed: {error}",
             )
-        commitment.eventual.happen(error)
+        settle(commitment.outcome, error)
 
     def _refused_commit(self, reply: Refused, unit: UnitOfWork, *, waited: bool) -> LedgerMQError:
         """The error of a commit that was refused, which a refused put says better if there is one.

@@ -8,6 +8,7 @@ order in which they were sent.
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from functools import partial
 from typing import Final
 
@@ -15,8 +16,7 @@ from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.steps import Steps
 from ledgermq.client.sansio.protocol import Pending
 from ledgermq.client.sansio.sizes import encoded_bytes
-from ledgermq.client.sending.eventual import Eventual
-from ledgermq.client.sending.receipts import CommitReceipt, EnqueuedRun, SendReceipt
+from ledgermq.client.sending.receipts import CommitReceipt, EnqueuedRun, SendReceipt, settle
 from ledgermq.errors import LedgerMQError, TransactionTooLargeError
 from ledgermq.errors.warnings import InconsistentUnitOfWorkWarning, LedgerMQWarning
 from ledgermq.protocol.operations import PutMessage
@@ -89,13 +89,13 @@ class AsynchronousSends:
         self._messages_max = engine.settings.put_messages_max
         self._batch: Batch | None = None
         # What those wait for who sent what is in the batch.
-        self._eventual = Eventual()
+        self._outcome: Future[None] = Future()
         self._under_way = 0
-        self.unfinished: dict[Eventual, None] = {}
+        self.unfinished: dict[Future[None], None] = {}
 
     def add_locked(
         self, destination: str, message: PutMessage, deduplication_id: str | None = None
-    ) -> tuple[Eventual, SendReceipt] | None:
+    ) -> tuple[Future[None], SendReceipt] | None:
         """Takes a message; None while it would begin a batch that there is no room for."""
         batch, receipt = self._batch, None
         if batch is not None:
@@ -106,11 +106,11 @@ class AsynchronousSends:
         if batch is None or receipt is None:
             if self._engine.protocol.full:
                 return None
-            batch, self._eventual = Batch(destination, deduplication_id), Eventual()
+            batch, self._outcome = Batch(destination, deduplication_id), Future()
             self._batch = batch
             receipt = batch.add(message, self._messages_max)
         assert receipt is not None, "an empty batch takes any message"
-        eventual = self._eventual
+        outcome = self._outcome
         if self._under_way < ASYNCHRONOUS_EAGER_MAX or len(batch.messages) >= self._messages_max:
             try:
                 self.write_locked()
@@ -118,18 +118,18 @@ class AsynchronousSends:
                 batch.take_back()
                 self._batch = batch if batch.messages else None
                 raise
-        return eventual, receipt
+        return outcome, receipt
 
     def write_locked(self) -> None:
         """Writes what has gathered; if that cannot be handed over now, it goes on waiting."""
         batch = self._batch
         if batch is None:
             return
-        eventual, number = self._eventual, self._engine.protocol.next_number
-        on_settled = partial(self._settled, batch, eventual)
+        outcome, number = self._outcome, self._engine.protocol.next_number
+        on_settled = partial(self._settled, batch, outcome)
         self._batch = None
         self._under_way += 1
-        self.unfinished[eventual] = None
+        self.unfinished[outcome] = None
         try:
             self._engine.put_locked(
                 batch.destination,
@@ -142,10 +142,10 @@ class AsynchronousSends:
             if self._engine.protocol.next_number == number:
                 self._batch = batch
                 self._under_way -= 1
-                del self.unfinished[eventual]
+                del self.unfinished[outcome]
             raise
 
-    def _settled(self, batch: Batch, eventual: Eventual, pending: Pending) -> None:
+    def _settled(self, batch: Batch, outcome: Future[None], pending: Pending) -> None:
         error = pending.error
         reply = pending.reply
         if isinstance(reply, Enqueued):
@@ -154,24 +154,22 @@ class AsynchronousSends:
             error = self._engine.error_of(reply, batch.destination)
         with self._engine.lock:
             self._under_way -= 1
-            self.unfinished.pop(eventual, None)
+            self.unfinished.pop(outcome, None)
             failure = self._engine.lost
             if failure is None and not self._engine.protocol.crowded:
                 try:
                     self.write_locked()
                 except LedgerMQError as problem:
                     failure = problem
-            eventual.happen(error)
+            settle(outcome, error)
             if failure is not None and self._batch is not None:
                 self._batch = None
-                self._eventual.happen(failure)
+                settle(self._outcome, failure)
             self._engine.notify_locked()
 
 
 class UnitOfWork:
     """The puts of one unit of work, from the first send to the commit's outcome."""
-
-    __slots__ = ("_engine", "_messages_max", "_waiting", "_written", "puts", "warning")
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -31,8 +31,6 @@ OPENING_PATIENCE_SECONDS: Final = 1.0
 class Opening:
     """A session that is being opened; `engine` is there once it is `answered`."""
 
-    __slots__ = ("answered", "asked_at", "engine", "make", "refused")
-
     def __init__(self, make: Callable[[int], Engine]) -> None:
         self.make = make
         self.asked_at = time.monotonic()

@@ -68,8 +68,6 @@ def kafka_common(settings: ConnectionSettings, news: BrokerNews) -> dict[str, An
 class LogReceipt:
     """Where an operation landed on the log, for those who wait for no more than that."""
 
-    __slots__ = ("error", "landed", "position")
-
     def __init__(self) -> None:
         self.landed = threading.Event()
         self.position = -1

@@ -36,29 +36,6 @@ class ConsumerBuffer:
         unfinished: What a get in another order now would leave incomplete; None: nothing.
     """
 
-    __slots__ = (
-        "_batch",
-        "_batches",
-        "_first",
-        "_gathered",
-        "_joins",
-        "_over",
-        "_place",
-        "_returned",
-        "_segments",
-        "_segments_first",
-        "count",
-        "destination",
-        "doubt",
-        "due",
-        "expires_at",
-        "number",
-        "options",
-        "prefetch",
-        "threshold",
-        "unfinished",
-    )
-
     def __init__(self, number: int, destination: str, prefetch: int) -> None:
         self.number = number
         self.destination = destination

@@ -26,8 +26,6 @@ class Chain:
         restarts: How often the chain began anew; all sessions of the older chain have ended then.
     """
 
-    __slots__ = ("_aside", "hole", "last", "restarts", "wanted")
-
     def __init__(self) -> None:
         self.last = NOTHING
         self.hole = False

@@ -27,15 +27,6 @@ class HandedOver:
         reported_through: What the operation written last said as `handed_through`.
     """
 
-    __slots__ = (
-        "_given",
-        "_noticed",
-        "_noticed_at",
-        "_reported",
-        "_reported_at",
-        "reported_through",
-    )
-
     def __init__(self) -> None:
         self.reported_through = 0
         # By consumer: what it was delivered, and up to where an Alive was `handing` it.

@@ -9,6 +9,7 @@ Delivery numbers rise, so a number seen before is a repeat.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ledgermq.client.sansio.buffer import ConsumerBuffer
@@ -29,6 +30,7 @@ OUTSTANDING_BYTES_MAX: Final = 32 * 1024 * 1024
 WITHDRAWING: Final = (Rollback, Recover)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Pending:
     """An operation whose reply has not been seen to the end.
 
@@ -48,44 +50,23 @@ class Pending:
         promised: Whether its loss is an error, though nobody waits for it.
     """
 
-    __slots__ = (
-        "applied",
-        "destination",
-        "error",
-        "gap_refusals",
-        "may_vanish",
-        "number",
-        "on_settled",
-        "operation",
-        "promised",
-        "puts",
-        "reply",
-        "result",
-        "sends",
-        "sent_at",
-        "settles",
-        "undo",
-        "value",
-    )
-
-    def __init__(self, number: int, operation: type[SessionOperation], value: bytes) -> None:
-        self.number = number
-        self.operation = operation
-        self.value = value
-        self.sends = 0
-        self.gap_refusals = 0
-        self.sent_at = 0.0
-        self.reply: Reply | None = None
-        self.error: LedgerMQError | None = None
-        self.on_settled: Callable[[Pending], None] | None = None
-        self.destination: str | None = None
-        self.result: Callable[[Reply], Any] | None = None
-        self.undo: Callable[[], None] | None = None
-        self.applied: Callable[[], None] | None = None
-        self.puts = 0
-        self.may_vanish = False
-        self.settles = 0
-        self.promised = False
+    number: int
+    operation: type[SessionOperation]
+    value: bytes
+    sends: int = 0
+    gap_refusals: int = 0
+    sent_at: float = 0.0
+    reply: Reply | None = None
+    error: LedgerMQError | None = None
+    on_settled: Callable[[Pending], None] | None = None
+    destination: str | None = None
+    result: Callable[[Reply], Any] | None = None
+    undo: Callable[[], None] | None = None
+    applied: Callable[[], None] | None = None
+    puts: int = 0
+    may_vanish: bool = False
+    settles: int = 0
+    promised: bool = False
 
     @property
     def settled(self) -> bool:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from ledgermq.client.arguments import check_flag
-from ledgermq.client.sending.eventual import Eventual
 from ledgermq.errors import IncompleteGroupError, IncompleteMessageError, InvalidGroupError
 from ledgermq.errors.shown import shown
 from ledgermq.errors.warnings import (
@@ -68,24 +68,22 @@ class GroupPlace:
 class PutState:
     """The place of the last put to one queue, and of the last one that was committed."""
 
-    __slots__ = ("_unsure", "committed", "current")
-
     def __init__(self) -> None:
         self.current: Group | None = None
         self.committed: Group | None = None
-        self._unsure: deque[tuple[Eventual, Group, Group | None]] = deque()
+        self._unsure: deque[tuple[Future[None], Group, Group | None]] = deque()
 
-    def expect(self, eventual: Eventual, put: Group, before: Group | None) -> None:
+    def expect(self, outcome: Future[None], put: Group, before: Group | None) -> None:
         """A put was sent whose outcome is still to come."""
-        self._unsure.append((eventual, put, before))
+        self._unsure.append((outcome, put, before))
 
     def settle(self) -> None:
         """Takes back those of them that were refused; by the session's user, so that none else
         moves the place while it counts on it.
         """
-        while self._unsure and self._unsure[0][0].happened:
-            eventual, put, before = self._unsure.popleft()
-            if eventual.error is not None:
+        while self._unsure and self._unsure[0][0].done():
+            outcome, put, before = self._unsure.popleft()
+            if outcome.exception() is not None:
                 self.take_back(put, before)
 
     def take_back(self, put: Group, before: Group | None) -> None:
@@ -108,8 +106,6 @@ Marks: TypeAlias = dict[PutState, Group | None]
 
 class PutStates:
     """The put states that a session's units of work have moved."""
-
-    __slots__ = ("_moved",)
 
     def __init__(self) -> None:
         self._moved: dict[PutState, None] = {}

@@ -51,8 +51,6 @@ def unwrapped(message: PropertyAccess, sending: Sending) -> tuple[Any, Sending]:
 
 
 class MessageMaker:
-    __slots__ = ("_identifiers", "_place")
-
     def __init__(self) -> None:
         self._identifiers = b""
         self._place = 0

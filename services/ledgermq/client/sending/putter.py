@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Sized
+from concurrent.futures import Future
 from functools import partial
 from typing import Final, Unpack
 
@@ -17,11 +18,10 @@ from ledgermq.client.engine.work import Work
 from ledgermq.client.link.transport import LogReceipt
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import USUAL, MessageOptions, ProducerOptions, SendOptions
-from ledgermq.client.sending.eventual import Eventual
 from ledgermq.client.sending.grouping import GroupPlace, PutState, left_open
 from ledgermq.client.sending.making import Sending
 from ledgermq.client.sending.putting import Grouping, Putting
-from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
+from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt, settle
 from ledgermq.client.settings import checked_whole
 from ledgermq.client.tracing import sent
 from ledgermq.errors import (
@@ -40,8 +40,8 @@ from ledgermq.protocol.operations import PutMessage
 
 CLOSED: Final = "the producer is closed; make another one"
 # What a unit of work has is there at once.
-HAPPENED: Final = Eventual()
-HAPPENED.happen()
+TAKEN_IN: Final[Future[None]] = Future()
+settle(TAKEN_IN)
 
 
 class Putter:
@@ -234,14 +234,14 @@ class Putter:
         self, target: str, message: PutMessage, name: str | None
     ) -> Steps[ReceiptFuture[SendReceipt]]:
         if self.work.transacted:
-            eventual, receipt = HAPPENED, (yield from self._join(target, message, name))
+            outcome, receipt = TAKEN_IN, (yield from self._join(target, message, name))
         else:
             self.check_locked()
             while (sent := self.work.sends.add_locked(target, message, name)) is None:
                 yield from self.engine.room()
                 self.check_locked()
-            eventual, receipt = sent
-        return ReceiptFuture(eventual, lambda: receipt, self.engine.callbacks)
+            outcome, receipt = sent
+        return ReceiptFuture(outcome, lambda: receipt, self.engine.callbacks)
 
     @contextlib.contextmanager
     def counting(self, sent: Sized) -> Iterator[None]:
@@ -267,14 +267,14 @@ class Putter:
         deadline = time.monotonic() + wanted
         self.work.sends.write_locked()
         unfinished = list(self.work.sends.unfinished)
-        while not all(one.happened for one in unfinished):
+        while not all(one.done() for one in unfinished):
             if not (yield deadline):
                 raise OutcomeUnknownError(
                     f"not all messages of this session had an outcome within {wanted:g} s; their "
                     "futures go on waiting",
                     destination=self.destination,
                 )
-        failure = next((one.error for one in unfinished if one.error), None)
+        failure = next((error for one in unfinished if (error := one.exception())), None)
         if failure is not None and self.engine.lost is not None:
             raise failure
 

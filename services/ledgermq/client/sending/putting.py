@@ -7,6 +7,7 @@ one before was applied; so a refusal leaves no later segment behind it.
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -19,12 +20,11 @@ from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.messages.property_access import PropertyAccess
 from ledgermq.client.sansio.protocol import Pending
 from ledgermq.client.sansio.sizes import MESSAGE_BYTES_MAX, encoded_bytes
-from ledgermq.client.sending.eventual import Eventual
 from ledgermq.client.sending.grouping import GroupPlace, PutState, left_open, places
 from ledgermq.client.sending.making import Sending, unwrapped
-from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
+from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt, settle
 from ledgermq.client.sending.segmenting import body_bytes, fits, pieces_of, segment_bytes_max
-from ledgermq.errors import LedgerMQError, OutcomeUnknownError
+from ledgermq.errors import OutcomeUnknownError
 from ledgermq.errors.warnings import InconsistentUnitOfWorkWarning, LedgerMQWarning, give_warning
 from ledgermq.protocol.limits import CONTENT_BYTES_MAX
 from ledgermq.protocol.operations import Group
@@ -117,24 +117,24 @@ class Putting:
         pending.result = partial(self._ended, batch)
         return pending
 
-    def write_async(self) -> Steps[list[Eventual]]:
+    def write_async(self) -> Steps[list[Future[None]]]:
         """Hands everything to the session's asynchronous sends; what to wait for."""
         work = self._work
         if work.transacted:
             yield from self.begin()
             return []
-        found: dict[Eventual, None] = {}
+        found: dict[Future[None], None] = {}
         for message in self._messages:
             before = [(state, state.current) for state in self._states]
             put = self._puts[0]
             while (sent := work.sends.add_locked(self._target, message)) is None:
                 yield from work.engine.room()
-            eventual, receipt = sent
+            outcome, receipt = sent
             self._sent_locked([receipt])
             if put is not None:
                 for state, place in before:
-                    state.expect(eventual, put, place)
-            found[eventual] = None
+                    state.expect(outcome, put, place)
+            found[outcome] = None
         self._messages = []
         return list(found)
 
@@ -168,15 +168,15 @@ class Putting:
         before, put = self._written
         if put is None:
             return
-        eventual = Eventual()
+        outcome: Future[None] = Future()
         for state, place in before:
-            state.expect(eventual, put, place)
-        happen = partial(_happen, eventual, self._work.engine, pending)
+            state.expect(outcome, put, place)
+        answered = partial(_settle, outcome, self._work.engine, pending)
         if pending.settled:
-            happen()
+            answered()
         else:
             # Both before whoever resolves goes on.
-            pending.undo = pending.applied = happen
+            pending.undo = pending.applied = answered
 
     # -- the lock is not held ----------------------------------------------------------------------
 
@@ -201,36 +201,36 @@ class Putting:
             give_warning(warning)
         return self.receipts
 
-    def future(self, eventuals: list[Eventual]) -> ReceiptFuture[SendReceipt]:
-        if len(eventuals) == 1:
-            return ReceiptFuture(eventuals[0], self._receipt, self._work.engine.callbacks)
-        together = Eventual()
-        missing = set(eventuals)
-        errors: list[LedgerMQError] = []
+    def future(self, outcomes: list[Future[None]]) -> ReceiptFuture[SendReceipt]:
+        if len(outcomes) == 1:
+            return ReceiptFuture(outcomes[0], self._receipt, self._work.engine.callbacks)
+        together: Future[None] = Future()
+        missing = set(outcomes)
+        errors: list[Any] = []
 
-        def happened(one: Eventual) -> None:
+        def known(one: Future[None]) -> None:
             missing.discard(one)
-            if one.error is not None:
-                errors.append(one.error)
+            if (error := one.exception()) is not None:
+                errors.append(error)
             if not missing:
-                together.happen(errors[0] if errors else None)
+                settle(together, errors[0] if errors else None)
 
-        for one in eventuals:
-            one.call(partial(happened, one))
-        if not eventuals:
-            together.happen()
+        for one in outcomes:
+            one.add_done_callback(known)
+        if not outcomes:
+            settle(together)
         return ReceiptFuture(together, self._receipt, self._work.engine.callbacks)
 
     def _receipt(self) -> SendReceipt:
         return self.finished()[0]
 
 
-def _happen(eventual: Eventual, engine: Engine, pending: Pending) -> None:
-    """Lets happen what came of a put; one that is in doubt may have its place in the queue."""
+def _settle(outcome: Future[None], engine: Engine, pending: Pending) -> None:
+    """Says what came of a put; one that is in doubt may have its place in the queue."""
     error = pending.error
     if isinstance(pending.reply, Refused):
         error = engine.error_of(pending.reply)
-    eventual.happen(None if isinstance(error, OutcomeUnknownError) else error)
+    settle(outcome, None if isinstance(error, OutcomeUnknownError) else error)
 
 
 def _pieces(work: Work, target: str, body: Any, sending: Sending, grouping: Grouping) -> list[Any]:

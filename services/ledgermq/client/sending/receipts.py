@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.engine.callbacks import Callbacks
-from ledgermq.client.sending.eventual import Eventual
 from ledgermq.client.sending.grouping import GroupPlace, place_of
 from ledgermq.errors import LedgerMQError, TimeoutExceededError
 from ledgermq.protocol.operations import Group
 
 Value = TypeVar("Value")
+
+
+def settle(outcome: Future[None], error: LedgerMQError | None = None) -> None:
+    """Lets go on who waits for an outcome; what is called then is called in this thread."""
+    if error is None:
+        outcome.set_result(None)
+    else:
+        outcome.set_exception(error)
 
 
 class SendReceipt:
@@ -98,16 +106,18 @@ class CommitReceipt:
 class ReceiptFuture(Generic[Value]):
     """A receipt to come; used like `concurrent.futures.Future`, but cannot be cancelled."""
 
-    __slots__ = ("_callbacks", "_eventual", "_get")
+    __slots__ = ("_callbacks", "_get", "_outcome")
 
-    def __init__(self, eventual: Eventual, get: Callable[[], Value], callbacks: Callbacks) -> None:
-        self._eventual = eventual
+    def __init__(
+        self, outcome: Future[None], get: Callable[[], Value], callbacks: Callbacks
+    ) -> None:
+        self._outcome = outcome
         self._get = get
         self._callbacks = callbacks
 
     def done(self) -> bool:
         """Whether the outcome is there."""
-        return self._eventual.happened
+        return self._outcome.done()
 
     def result(self, timeout: float | None = None) -> Value:
         """The receipt; waits for it, at most `timeout` seconds; None: as long as it takes.
@@ -128,11 +138,12 @@ class ReceiptFuture(Generic[Value]):
             TimeoutExceededError: the outcome is not there yet.
         """
         check_seconds("timeout", timeout)
-        if not self._eventual.happened and not self._eventual.wait(timeout):
+        try:
+            return self._outcome.exception(timeout)  # type: ignore[return-value] # `settle` has it
+        except TimeoutError:
             raise TimeoutExceededError(
                 f"no outcome within {timeout:g} s yet; ask this future again, do not send again"
-            )
-        return self._eventual.error
+            ) from None
 
     def add_done_callback(self, callback: Callable[[ReceiptFuture[Value]], object]) -> None:
         """Calls back with this future when the outcome is there, in a thread for callbacks.
@@ -142,5 +153,7 @@ class ReceiptFuture(Generic[Value]):
         raise IllegalStateError in one (SES-18, SES-19). Other sessions are free.
         """
         due = partial(callback, self)
-        if not self._eventual.calls(partial(self._callbacks.soon, due)):
+        if self._outcome.done():
             self._callbacks.call(due)
+        else:
+            self._outcome.add_done_callback(lambda _: self._callbacks.soon(due))
