@@ -18,7 +18,6 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -27,7 +26,7 @@ from ledgermq.client.engine.steps import Outside, Steps
 from ledgermq.protocol.limits import TEMPORARY
 
 if TYPE_CHECKING:
-    from opentelemetry.trace import Link, Span, SpanKind, Tracer, TracerProvider
+    from opentelemetry.trace import Link, Span, Tracer, TracerProvider
 
 LOGGER = logging.getLogger("ledgermq.client")
 T = TypeVar("T")
@@ -35,7 +34,6 @@ Properties = Mapping[str, Any]
 
 PARENT: Final = "traceparent"
 FIELDS: Final = (PARENT, "tracestate")
-OFF: Final = nullcontext()
 
 # The span of the sending that makes messages now, in this thread or coroutine.
 _SENDING: ContextVar[Span | None] = ContextVar("ledgermq_sending", default=None)
@@ -84,7 +82,7 @@ def _tracer_of(provider: TracerProvider) -> Tracer:
 def _started(
     tracer: Tracer,
     name: str,
-    kind: SpanKind,
+    kind: str,
     *,
     type_: str,
     destination: str | None = None,
@@ -94,8 +92,11 @@ def _started(
 ) -> Span:
     """A span, linked to the contexts in properties; where there can be none, one that says nothing.
 
-    `more` are attributes below `messaging.`, with `__` for dots, where not None.
+    `kind` is the name of a SpanKind. `more` are attributes below `messaging.`, with `__` for dots,
+    where not None.
     """
+    from opentelemetry.trace import NonRecordingSpan, SpanKind, get_current_span
+
     attributes: dict[str, str | int | bool] = {"messaging.system": "ledgermq"}
     attributes["messaging.operation.name"] = name
     if type_:
@@ -113,13 +114,11 @@ def _started(
     with GUARDED:
         return tracer.start_span(
             f"{name} {shown}" if shown else name,
-            kind=kind,
+            kind=SpanKind[kind],
             attributes=attributes,
             links=_links(linked),
             start_time=start_time_ns,
         )
-    from opentelemetry.trace import NonRecordingSpan, get_current_span
-
     # Messages carry the context around it.
     return NonRecordingSpan(get_current_span().get_span_context())
 
@@ -185,9 +184,7 @@ def sent(
     tracer = _tracer()
     if tracer is None or _SENDING.get() is not None:
         return begin()
-    from opentelemetry.trace import SpanKind
-
-    span = _started(tracer, "send", SpanKind.PRODUCER, type_="send", destination=destination)
+    span = _started(tracer, "send", "PRODUCER", type_="send", destination=destination)
     try:
         with _made_within(span):
             # What is plain is made here, before the session is waited for.
@@ -216,9 +213,7 @@ def sending_batch(destination: str | None, batch: Sized) -> Iterator[None]:
     if tracer is None:
         yield
         return
-    from opentelemetry.trace import SpanKind
-
-    span = _started(tracer, "send", SpanKind.PRODUCER, type_="send", destination=destination)
+    span = _started(tracer, "send", "PRODUCER", type_="send", destination=destination)
     with _ending(span), _made_within(span):
         try:
             yield
@@ -258,13 +253,11 @@ def got(begun_ns: int, destination: str, subscription: str | None, raw: list[Any
     tracer = _tracer()
     if tracer is None:
         return
-    from opentelemetry.trace import SpanKind
-
     one = raw[0] if len(raw) == 1 else None
     span = _started(
         tracer,
         "receive",
-        SpanKind.CLIENT,
+        "CLIENT",
         type_="receive",
         destination=destination,
         linked=(_properties_of(message) for message in raw),
@@ -278,16 +271,21 @@ def got(begun_ns: int, destination: str, subscription: str | None, raw: list[Any
 
 
 @contextlib.contextmanager
-def _processing(
-    tracer: Tracer, destination: str, raw: Mapping[str, Any], subscription: str | None
+def processing(
+    destination: str, raw: Mapping[str, Any], subscription: str | None
 ) -> Iterator[None]:
+    """A span around a listener that has a message, linked to its sender."""
+    tracer = _tracer()
+    if tracer is None:
+        yield
+        return
     from opentelemetry.context import attach, detach
-    from opentelemetry.trace import SpanKind, set_span_in_context
+    from opentelemetry.trace import set_span_in_context
 
     span = _started(
         tracer,
         "process",
-        SpanKind.CONSUMER,
+        "CONSUMER",
         type_="process",
         destination=destination,
         linked=[_properties_of(raw)],
@@ -302,28 +300,13 @@ def _processing(
             detach(token)
 
 
-def processing(
-    destination: str, raw: Any, subscription: str | None
-) -> AbstractContextManager[None]:
-    """A span around a listener that has a message, linked to its sender."""
-    tracer = _tracer()
-    return OFF if tracer is None else _processing(tracer, destination, raw, subscription)
-
-
 def settled(name: str, count: int, steps: Steps[T]) -> Steps[T]:
     """The steps that settle so many messages, as a span; of none it is no settling."""
     tracer = _tracer()
     if tracer is None:
         return steps
-    from opentelemetry.trace import SpanKind
-
-    span = _started(
-        tracer,
-        name,
-        SpanKind.CLIENT,
-        type_="settle" if count else "",
-        batch__message_count=count or None,
-    )
+    type_ = "settle" if count else ""
+    span = _started(tracer, name, "CLIENT", type_=type_, batch__message_count=count or None)
     return _within(span, steps)
 
 
