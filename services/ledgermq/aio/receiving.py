@@ -9,7 +9,6 @@ from typing import Any, Unpack
 from ledgermq.aio.sending import Producer
 from ledgermq.aio.waiting import Closing, Entered, Taking, awaited
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import check_seconds
 from ledgermq.client.closing import WhileOpen
 from ledgermq.client.messages.message import Message as ThreadedMessage
 from ledgermq.client.messages.message_kinds import Sendable
@@ -125,7 +124,7 @@ class Consumer(OfConsumer, Closing):
 
     def until_idle(self, seconds: float) -> AsyncIterator[Message]:
         """See `ledgermq.Consumer.until_idle`."""
-        self._shared.check_idle(seconds)
+        self._check_open()
         return self._until_idle(seconds)
 
     async def _until_idle(self, seconds: float | None) -> AsyncIterator[Message]:
@@ -137,7 +136,6 @@ class Consumer(OfConsumer, Closing):
 
     async def close(self, *, timeout: float | None = None) -> None:
         """See `ledgermq.Consumer.close`."""
-        check_seconds("timeout", timeout)
         self._taking.check_loop()
         if not self._shared.closed:
             self._shared.closed = True
@@ -172,7 +170,6 @@ class Requestor(Closing):
         Raises:
             IllegalStateError: another coroutine waits for a reply here.
         """
-        check_seconds("timeout", timeout)
         if self._is_asking:
             raise IllegalStateError(
                 "another coroutine waits for a reply of this requestor, and each would take the "

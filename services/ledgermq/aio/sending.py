@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from ledgermq.aio.waiting import Taking, awaited
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import check_seconds
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.sending.group_sender import GroupNumbers, OfGroup
 from ledgermq.client.sending.putter import OfProducer, Putter
@@ -68,7 +67,6 @@ class Producer(OfProducer):
         timeout: float | None = None,
     ) -> list[SendReceipt]:
         """See `ledgermq.Producer.send_many`."""
-        check_seconds("timeout", timeout)
         futures: list[ReceiptFuture[SendReceipt]] = []
         with sending_batch(destination or self._shared.destination, futures):
             with self._shared.counting(futures):

@@ -13,7 +13,6 @@ from ledgermq.aio.receiving import Browser, Browsing, Consumer, Message, Request
 from ledgermq.aio.sending import Producer
 from ledgermq.aio.waiting import Closing, Entered, Taking, Waker, awaited
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import check_seconds
 from ledgermq.client.engine.work import OfSession, Work
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import BrowserOptions, ConsumerOptions, ProducerOptions
@@ -106,7 +105,6 @@ class Session(OfSession, Closing):
     @contextlib.asynccontextmanager
     async def transaction(self, *, turn_timeout: float = 0.0) -> AsyncIterator[Session]:
         """A unit of work as a block; see `ledgermq.Session.transaction`."""
-        check_seconds("turn_timeout", turn_timeout)
         with self._work.commits.block():
             try:
                 yield self
@@ -124,7 +122,6 @@ class Session(OfSession, Closing):
 
     async def close(self, *, timeout: float | None = None) -> None:
         """See `ledgermq.Session.close`."""
-        check_seconds("timeout", timeout)
         self._taking.check_loop()
         if self._work.begin_close():
             await self._taking.to_the_end(self._end(timeout))

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
-from ledgermq.client.arguments import wrong_type
+from ledgermq.client.arguments import check_seconds, wrong_type
 from ledgermq.client.options import USUAL
 
 Marked = TypeVar("Marked", bound=Callable[..., Any])
@@ -50,12 +50,15 @@ KINDS: Final = {
 OPTIONS: Final = "ledgermq.client.options"
 NONE: Final = inspect.Parameter("none", inspect.Parameter.POSITIONAL_ONLY)
 OWN: Final = ("Browser", "GetMatch", "GroupPlace", "Message")
+# Arguments that are so many seconds to wait, each with its annotation.
+SECONDS: Final = {"timeout": "float | None", "turn_timeout": "float", "seconds": "float"}
 
 
 def typed(marked: Marked) -> Marked:
     """Marks a function, or all public methods of a class: their arguments are checked.
 
-    Such a call raises ArgumentTypeError for a value that is not what its annotation says.
+    Such a call raises ArgumentTypeError for a value that is not what its annotation says, and
+    IllegalStateError for a time that nobody can wait for.
     """
     if not inspect.isclass(marked):
         checked: Marked = _checked(marked)
@@ -139,6 +142,7 @@ def _check_of(name: str, annotation: Any) -> _Check | None:
     types = tuple(one for kind in kinds for one in kind.types)
     own = {part for part in parts if part in OWN}
     takes_flags = bool in types
+    is_time = SECONDS.get(name) == annotation
     words = " or ".join(
         [*(f"a {part}" for part in parts if part in OWN), *(k.words for k in kinds)]
     )
@@ -152,6 +156,10 @@ def _check_of(name: str, annotation: Any) -> _Check | None:
             )
         if not fits:
             raise wrong_type(name, value, words)
+        if is_time:
+            check_seconds(name, value)  # type: ignore[arg-type] # a number or None, as it fits
 
+    if is_time:
+        return _Check(frozenset(), refuse)
     usual = {one for one in types if one is not Mapping} | ({dict} if Mapping in types else set())
     return _Check(frozenset(usual), refuse)

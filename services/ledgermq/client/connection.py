@@ -20,7 +20,6 @@ from typing import Final, Unpack
 
 from ledgermq.client.admin.admin import Admin
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import check_seconds
 from ledgermq.client.closing import ClosingInAnyCase, close_aside, is_interrupted
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.engine.engine import Engine
@@ -386,7 +385,6 @@ class Connection(ClosingInAnyCase):
             IllegalStateError: called by a listener or a completion callback of its own (SES-19,
                 SES-22); nothing was closed.
         """
-        check_seconds("timeout", timeout)
         if self._forked or self._closed:
             return
         with self._lock:

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any, Unpack
 
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import check_seconds
 from ledgermq.client.closing import ClosingInAnyCase
 from ledgermq.client.engine.work import OfSession, Work
 from ledgermq.client.messages.message import Message
@@ -271,7 +270,6 @@ class Session(OfSession, ClosingInAnyCase):
             InconsistentUnitOfWorkWarning: others of a group were put outside of one (GRP-43).
         """
         self._engine.callbacks.refuse("commit")
-        check_seconds("timeout", timeout)
         try:
             return self._engine.run(self._work.commit(timeout=timeout, turn_timeout=turn_timeout))
         finally:
@@ -320,7 +318,6 @@ class Session(OfSession, ClosingInAnyCase):
                 its unit of work already, or it is in such a block: blocks do not nest.
             LedgerMQError: what `commit` raises.
         """
-        check_seconds("turn_timeout", turn_timeout)
         with self._work.commits.block():
             try:
                 yield self

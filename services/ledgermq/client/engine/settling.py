@@ -13,7 +13,7 @@ from functools import partial
 from math import ceil
 from typing import Final
 
-from ledgermq.client.arguments import check_rejection, check_seconds
+from ledgermq.client.arguments import check_rejection
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.steps import Steps, aside
 from ledgermq.client.sansio.protocol import Pending
@@ -296,7 +296,6 @@ class Settling:
         timeout: float | None,
     ) -> Steps[None]:
         """Sends one message away for good, or puts it back; nothing undoes it."""
-        check_seconds("timeout", timeout)
         check_rejection(requeue, delay)
         engine = self._engine
         engine.check_usable_locked()

@@ -15,7 +15,6 @@ from collections.abc import Callable, Generator
 from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
-from ledgermq.client.arguments import check_seconds
 from ledgermq.errors import OutOfTurnError
 
 T = TypeVar("T")
@@ -65,7 +64,6 @@ def signature_of(method: Callable[..., Steps[Any]]) -> inspect.Signature:
 
 def again_while_out_of_turn(ask: Callable[[], Steps[T]], turn_timeout: float) -> Steps[T]:
     """Asks for so many seconds until it is not refused as out of turn (PROTOCOL.md §18)."""
-    check_seconds("turn_timeout", turn_timeout)
     deadline = time.monotonic() + turn_timeout
     pause = FIRST_PAUSE_SECONDS
     while True:

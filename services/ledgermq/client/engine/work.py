@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ledgermq.client.arguments import check_seconds
 from ledgermq.client.closing import close_aside, is_interrupted
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.acknowledge_mode import AckMode
@@ -130,20 +129,17 @@ class Work:
         self, *, timeout: float | None = None, turn_timeout: float = 0.0
     ) -> Steps[CommitReceipt]:
         """See `ledgermq.Session.commit`."""
-        check_seconds("timeout", timeout)
         steps = again_while_out_of_turn(lambda: self.commits.commit(timeout), turn_timeout)
         return settled("commit", len(self.settling.handed), steps)
 
     def rollback(self, *, timeout: float | None = None) -> Steps[None]:
         """See `ledgermq.Session.rollback`."""
-        check_seconds("timeout", timeout)
         return settled("rollback", len(self.settling.handed), self.commits.roll_back(timeout))
 
     def acknowledge(
         self, *, timeout: float | None = None, turn_timeout: float = 0.0, wait: bool = True
     ) -> Steps[None]:
         """See `ledgermq.Session.acknowledge`."""
-        check_seconds("timeout", timeout)
         steps = again_while_out_of_turn(
             lambda: self.settling.acknowledge(None, timeout, wait), turn_timeout
         )
@@ -153,7 +149,6 @@ class Work:
         self, deliveries: range, timeout: float | None, *, wait: bool = True
     ) -> Steps[None]:
         """Acknowledges what acknowledging one message settles in this mode."""
-        check_seconds("timeout", timeout)
         alone = self.mode is AckMode.INDIVIDUAL
         steps = self.settling.acknowledge(deliveries if alone else None, timeout, wait)
         return self._acknowledging(len(deliveries if alone else self.settling.handed), steps)
@@ -168,7 +163,6 @@ class Work:
         return settled("recover", len(self.settling.handed), self._recover(timeout))
 
     def _recover(self, timeout: float | None) -> Steps[None]:
-        check_seconds("timeout", timeout)
         self.engine.check_usable_locked()
         if self.transacted:
             raise IllegalStateError("recover is not for a transacted session: roll back instead")
@@ -220,7 +214,6 @@ class Work:
 
     def flush(self, *, timeout: float | None = None) -> Steps[None]:
         """See `ledgermq.Session.flush`."""
-        check_seconds("timeout", timeout)
         self.engine.check_usable_locked()
         self.sends.write_locked()
         yield from self.commits.unit.write_all()
@@ -259,7 +252,6 @@ class Work:
     def end(self, timeout: float | None = None) -> None:
         """See `ledgermq.Session.close`; in this thread."""
         self.refuse_close()
-        check_seconds("timeout", timeout)
         if is_interrupted(self.engine.lock):
             close_aside(partial(self.end, timeout))
             return

@@ -8,7 +8,6 @@ from typing import Any, TypeVar, Unpack
 
 from ledgermq.client import tracing
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import check_seconds
 from ledgermq.client.closing import Closing, close_aside, is_interrupted
 from ledgermq.client.engine.listening import Listener, check_listener
 from ledgermq.client.engine.work import Work
@@ -112,7 +111,6 @@ class Consumer(OfConsumer, Closing):
                 group that it was in with logical order (GRP-41).
             IncompleteMessageWarning: the same within the segments of a message (GRP-42).
         """
-        check_seconds("timeout", timeout)
         if under_cursor is not None and timeout is None:
             timeout = 0.0
         getter, begun_ns = self._shared, tracing.begun()
@@ -209,7 +207,7 @@ class Consumer(OfConsumer, Closing):
             IllegalStateError: the consumer is closed, or `seconds` is negative; at once.
             LedgerMQError: what `receive` raises; with the messages.
         """
-        self._shared.check_idle(seconds)
+        self._check_open()
         return self._until_idle(seconds)
 
     def _until_idle(self, seconds: float | None) -> Iterator[Message]:
@@ -233,7 +231,6 @@ class Consumer(OfConsumer, Closing):
             IncompleteGroupWarning: it was in a group, in logical order (GRP-41).
             IncompleteMessageWarning: it was within the segments of a message (GRP-42).
         """
-        check_seconds("timeout", timeout)
         getter = self._shared
         if is_interrupted(self._engine.lock):
             close_aside(partial(self.close, timeout=timeout))

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from ledgermq.client import tracing
-from ledgermq.client.arguments import check_seconds
 from ledgermq.client.closing import WhileOpen
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.steps import Outside, Steps
@@ -188,11 +187,6 @@ class Getter(Generic[M]):
         if self.closed:
             raise IllegalStateError(CLOSED)
 
-    def check_idle(self, seconds: float) -> None:
-        """Refuses what `until_idle` cannot wait for, at once and not with the first message."""
-        self.check_open()
-        check_seconds("seconds", seconds)
-
     def begin_locked(self, wanted: Options) -> None:
         """Begins a call that gets by these options."""
         self._engine.check_usable_locked()
@@ -271,7 +265,6 @@ class Getter(Generic[M]):
         self, timeout: float | None, under_cursor: Cursor | None, options: GetOptionsOfCall
     ) -> Steps[M | None]:
         """Waits for a message and hands it over; none after the time-out, or when closed."""
-        check_seconds("timeout", timeout)
         if under_cursor is not None and timeout is None:
             timeout = 0.0
         return self._receive(timeout, self.wanted(options, under_cursor))
@@ -290,7 +283,6 @@ class Getter(Generic[M]):
 
     def receive_group(self, timeout: float | None = None) -> Steps[list[M]]:
         """See `ledgermq.Consumer.receive_group`."""
-        check_seconds("timeout", timeout)
         begun_ns = tracing.begun()
         self.begin_locked(self._wanted_of_groups())
         if not (yield from self.fill(timeout, group=True)):
@@ -305,7 +297,6 @@ class Getter(Generic[M]):
 
     def receive_many(self, max: int, timeout: float | None = None) -> Steps[list[M]]:  # noqa: A002
         """See `ledgermq.Consumer.receive_many`."""
-        check_seconds("timeout", timeout)
         if max < 1:
             raise IllegalStateError(f"max is {max}, must be at least 1")
         begun_ns, buffer = tracing.begun(), self.buffer

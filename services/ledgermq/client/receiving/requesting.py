@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import check_seconds
 from ledgermq.client.closing import ClosingInAnyCase
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
@@ -69,7 +68,6 @@ class Requestor(ClosingInAnyCase):
             IllegalStateError: the requestor is closed.
             LedgerMQError: what `Producer.send` and `Consumer.receive` raise.
         """
-        check_seconds("timeout", timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
         receipt = self._producer.send(body, reply_to=self.reply_to, **fields)
         wanted = (receipt.message_id, fields.get("correlation_id") or receipt.message_id)

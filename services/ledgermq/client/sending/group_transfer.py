@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import check_seconds
 from ledgermq.client.messages.message import Message
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.receiving.consumer import Consumer
@@ -148,7 +147,6 @@ def get_group(
         TransactionRolledBackError, TransactionInDoubtError, SessionLostError: as commit; call it
             again, in a new session if that was lost.
     """
-    check_seconds("timeout", timeout)
     _check(session, messages_per_unit_of_work)
     statuses = session.producer(status)
     with (

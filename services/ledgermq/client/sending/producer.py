@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Literal, Unpack
 
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import check_seconds
 from ledgermq.client.closing import Closing
 from ledgermq.client.engine.steps import taken
 from ledgermq.client.engine.work import Work
@@ -148,7 +147,6 @@ class Producer(OfProducer, Closing):
             LedgerMQError: the first failure, after all have their outcomes; use `send_async` to
                 know the outcome of each.
         """
-        check_seconds("timeout", timeout)
         futures: list[ReceiptFuture[SendReceipt]] = []
         with sending_batch(destination or self._shared.destination, futures):
             with self._shared.counting(futures):

@@ -9,7 +9,6 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Final, Unpack
 
-from ledgermq.client.arguments import check_seconds
 from ledgermq.client.closing import WhileOpen
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.outgoing import Batch
@@ -145,7 +144,6 @@ class Putter:
 
         `landing`: only that it is on the log is waited for.
         """
-        check_seconds("timeout", timeout)
         target = options.get("destination") or self.destination
         return sent(target, lambda: self._send_one(body, timeout, options, landing))
 
@@ -258,7 +256,6 @@ class Putter:
 
     def flush(self, *, timeout: float | None = None) -> Steps[None]:
         """See `ledgermq.Producer.flush`."""
-        check_seconds("timeout", timeout)
         self.check_locked()
         if self.work.transacted:
             yield from self.work.flush(timeout=timeout)
@@ -342,7 +339,6 @@ class Putter:
         grouping: Grouping,
         timeout: float | None,
     ) -> Steps[list[SendReceipt]]:
-        check_seconds("timeout", timeout)
         putting = yield from self._putting(body, target, sending, grouping)
         while True:
             self.check_locked()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from ledgermq.client.arguments import check_seconds
+from ledgermq.client.argument_types import typed
 from ledgermq.client.engine.callbacks import Callbacks
 from ledgermq.client.sending.grouping import GroupPlace, place_of
 from ledgermq.errors import LedgerMQError, TimeoutExceededError
@@ -103,6 +103,7 @@ class CommitReceipt:
     consumed: int
 
 
+@typed
 class ReceiptFuture(Generic[Value]):
     """A receipt to come; used like `concurrent.futures.Future`, but cannot be cancelled."""
 
@@ -137,7 +138,6 @@ class ReceiptFuture(Generic[Value]):
         Raises:
             TimeoutExceededError: the outcome is not there yet.
         """
-        check_seconds("timeout", timeout)
         try:
             return self._outcome.exception(timeout)  # type: ignore[return-value] # `settle` has it
         except TimeoutError:
