@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from functools import partial, wraps
 from typing import Any, TypeVar, Unpack
 
-from ledgermq.client import tracing
 from ledgermq.client.argument_types import typed
 from ledgermq.client.closing import Closing, close_aside, is_interrupted
 from ledgermq.client.engine.listening import Listener, check_listener
@@ -15,7 +14,6 @@ from ledgermq.client.messages.message import Message
 from ledgermq.client.options import ConsumerOptions, GetOptionsOfCall
 from ledgermq.client.receiving.browser import Browser
 from ledgermq.client.receiving.getter import CLOSED, Getter, OfConsumer
-from ledgermq.client.sansio.buffer import NEVER
 from ledgermq.errors import IllegalStateError, LedgerMQError
 
 Receives = TypeVar("Receives", bound=type[Any])
@@ -73,7 +71,6 @@ class Consumer(OfConsumer, Closing):
     def __init__(self, work: Work, destination: str, **options: Unpack[ConsumerOptions]) -> None:
         self._work = work
         self._engine = work.engine
-        self._settling = work.settling
         self._shared = Getter(work, destination, options, Message, work.engine.run)
         self._engine.run(self._shared.open(self))
 
@@ -111,23 +108,7 @@ class Consumer(OfConsumer, Closing):
                 group that it was in with logical order (GRP-41).
             IncompleteMessageWarning: the same within the segments of a message (GRP-42).
         """
-        if under_cursor is not None and timeout is None:
-            timeout = 0.0
-        getter, begun_ns = self._shared, tracing.begun()
-        buffer, wanted = getter.buffer, getter.own
-        if options or under_cursor is not None or buffer.unfinished is not None:
-            wanted = getter.wanted(options, under_cursor)
-        with self._engine.lock:
-            getter.begin_locked(wanted)
-            buffer.put_back_gathered()
-            ready = buffer.count and buffer.due < buffer.threshold and not buffer.in_doubt
-            ready = ready and buffer.expires_at == NEVER and self._work.lease.holds_locked()
-            if not ready and not self._engine.run_locked(getter.fill(timeout)):
-                return None
-            first, last, raw = getter.take_locked()
-            self._settling.hand_over_run_locked(first, last)
-        getter.got(begun_ns, [raw])
-        return getter.message(raw, first)
+        return self._engine.run(self._shared.receive(timeout, under_cursor, options))
 
     def receive_group(self, timeout: float | None = None) -> list[Message]:
         """A whole group in logical order, or one message that is in none; [] after a time-out.

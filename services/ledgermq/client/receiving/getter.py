@@ -20,7 +20,7 @@ from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
 from ledgermq.client.options import ConsumerOptions, GetOptionsOfCall
 from ledgermq.client.receiving.getting import GetMatch, options_of
-from ledgermq.client.sansio.buffer import ConsumerBuffer
+from ledgermq.client.sansio.buffer import NEVER, ConsumerBuffer
 from ledgermq.client.sansio.protocol import Pending
 from ledgermq.client.sansio.segments import further_of, left_open
 from ledgermq.client.settings import PREFETCH_DEFAULT, checked_delay_ms, checked_whole
@@ -209,7 +209,7 @@ class Getter(Generic[M]):
         Warns of a change that leaves a group or message incomplete (GRP-41, GRP-42).
         """
         wanted = self.own
-        if under_cursor is not None or any(one is not None for one in given.values()):
+        if under_cursor is not None or (given and any(one is not None for one in given.values())):
             if self.prefetch:
                 raise IllegalStateError(
                     "a call can have options of its own only with prefetch=0: this consumer asks "
@@ -273,12 +273,12 @@ class Getter(Generic[M]):
         begun_ns = tracing.begun()
         self.begin_locked(wanted)
         self.buffer.put_back_gathered()
-        if not (yield from self.fill(timeout)):
+        if not (self._is_ready() or (yield from self.fill(timeout))):
             return None
         first, last, raw = self.take_locked()
         self.work.settling.hand_over_run_locked(first, last)
         if begun_ns:
-            yield Outside(self.got, begun_ns, [raw])
+            yield Outside(self._got, begun_ns, [raw])
         return self.message(raw, first)
 
     def receive_group(self, timeout: float | None = None) -> Steps[list[M]]:
@@ -292,7 +292,7 @@ class Getter(Generic[M]):
         for first, raw in gathered:
             self.work.settling.hand_over_run_locked(first, first + len(further_of(raw)))
         if begun_ns:
-            yield Outside(self.got, begun_ns, [raw for _, raw in gathered])
+            yield Outside(self._got, begun_ns, [raw for _, raw in gathered])
         return [self.message(raw, first) for first, raw in gathered]
 
     def receive_many(self, max: int, timeout: float | None = None) -> Steps[list[M]]:  # noqa: A002
@@ -313,13 +313,11 @@ class Getter(Generic[M]):
             self.work.settling.hand_over_run_locked(first, last)
             self.note_order(run[-1])
         if begun_ns:
-            yield Outside(self.got, begun_ns, [raw for _, raw in taken])
+            yield Outside(self._got, begun_ns, [raw for _, raw in taken])
         return [self.message(raw, delivery) for delivery, raw in taken]
 
-    def got(self, begun_ns: int, raw: list[DeliveredMessage]) -> None:
-        """Traces a call that got messages, if anybody traces."""
-        if begun_ns:
-            tracing.got(begun_ns, self.destination, self.subscription, raw)
+    def _got(self, begun_ns: int, raw: list[DeliveredMessage]) -> None:
+        tracing.got(begun_ns, self.destination, self.subscription, raw)
 
     def take_locked(self) -> Taken:
         """Takes the next message with the first and the last of its deliveries."""
@@ -368,6 +366,13 @@ class Getter(Generic[M]):
         return self._run(tracing.settled("reject", len(deliveries), steps))
 
     # -- asking and waiting ------------------------------------------------------------------------
+
+    def _is_ready(self) -> bool:
+        """Whether a message can be taken at once, with nothing to write, as most of them can."""
+        buffer = self.buffer
+        if not buffer.count or buffer.due >= buffer.threshold or buffer.in_doubt:
+            return False
+        return buffer.expires_at == NEVER and self.work.lease.holds_locked()
 
     def fill(self, timeout: float | None, *, group: bool = False) -> Steps[bool]:
         """Writes what is due, then waits for a message or group; False if there is none to come."""
