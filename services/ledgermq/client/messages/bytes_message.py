@@ -19,9 +19,20 @@ from ledgermq.errors import (
     UnsupportedValueError,
 )
 from ledgermq.errors.shown import shown
+from ledgermq.wire.content.accessors import reads, writes
 from ledgermq.wire.content.conversion import written_as
 
 UTF_BYTES_MAX: Final = 65535
+FORMS: Final = {
+    "byte": ">b",
+    "unsigned byte": ">B",
+    "short": ">h",
+    "unsigned short": ">H",
+    "int": ">i",
+    "long": ">q",
+    "float": ">f",
+    "double": ">d",
+}
 
 
 class BytesMessage(WrittenThenRead):
@@ -80,48 +91,26 @@ class BytesMessage(WrittenThenRead):
         self._place = end
         return found
 
-    def _unpack(self, form: str) -> Any:
+    def _read(self, kind: str) -> Any:
+        form = FORMS[kind]
         return struct.unpack(form, self._take(struct.calcsize(form)))[0]
 
     def read_boolean(self) -> bool:
         """Reads a truth value: one byte, false if it is 0."""
         return self._take(1) != b"\0"
 
-    def read_byte(self) -> int:
-        """Reads a whole number of 8 bits."""
-        return self._unpack(">b")  # type: ignore[no-any-return]
-
-    def read_unsigned_byte(self) -> int:
-        """Reads a whole number from 0 to 255."""
-        return self._unpack(">B")  # type: ignore[no-any-return]
-
-    def read_short(self) -> int:
-        """Reads a whole number of 16 bits."""
-        return self._unpack(">h")  # type: ignore[no-any-return]
-
-    def read_unsigned_short(self) -> int:
-        """Reads a whole number from 0 to 65535."""
-        return self._unpack(">H")  # type: ignore[no-any-return]
+    read_byte = reads(_read, "byte", int, "Reads")
+    read_unsigned_byte = reads(_read, "unsigned byte", int, "Reads")
+    read_short = reads(_read, "short", int, "Reads")
+    read_unsigned_short = reads(_read, "unsigned short", int, "Reads")
+    read_int = reads(_read, "int", int, "Reads")
+    read_long = reads(_read, "long", int, "Reads")
+    read_float = reads(_read, "float", float, "Reads")
+    read_double = reads(_read, "double", float, "Reads")
 
     def read_char(self) -> str:
         """Reads one UTF-16 unit."""
-        return chr(self._unpack(">H"))
-
-    def read_int(self) -> int:
-        """Reads a whole number of 32 bits."""
-        return self._unpack(">i")  # type: ignore[no-any-return]
-
-    def read_long(self) -> int:
-        """Reads a whole number of 64 bits."""
-        return self._unpack(">q")  # type: ignore[no-any-return]
-
-    def read_float(self) -> float:
-        """Reads a floating-point number of 32 bits."""
-        return self._unpack(">f")  # type: ignore[no-any-return]
-
-    def read_double(self) -> float:
-        """Reads a floating-point number of 64 bits."""
-        return self._unpack(">d")  # type: ignore[no-any-return]
+        return chr(self.read_unsigned_short())
 
     def read_utf(self) -> str:
         """Reads a text that `write_utf` wrote.
@@ -155,11 +144,12 @@ class BytesMessage(WrittenThenRead):
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def _pack(self, form: str, value: int | float) -> None:
+    def _write(self, kind: str, value: int | float) -> None:
         self._check_writeable()
-        kinds = (int, float) if form in (">f", ">d") else (int,)
+        form = FORMS[kind]
+        kinds = (int, float) if kind in ("float", "double") else (int,)
         if type(value) not in kinds:
-            named = " or ".join(kind.__name__ for kind in kinds)
+            named = " or ".join(one.__name__ for one in kinds)
             raise UnsupportedValueError(
                 f"{shown(value)} is {type(value).__name__}, it must be {named}"
             )
@@ -174,38 +164,18 @@ class BytesMessage(WrittenThenRead):
         self._check_writeable()
         self._data.append(written_as("boolean", value, "the value"))
 
-    def write_byte(self, value: int) -> None:
-        """Writes a whole number of 8 bits."""
-        self._pack(">b", value)
-
-    def write_short(self, value: int) -> None:
-        """Writes a whole number of 16 bits."""
-        self._pack(">h", value)
-
-    def write_unsigned_short(self, value: int) -> None:
-        """Writes a whole number from 0 to 65535."""
-        self._pack(">H", value)
+    write_byte = writes(_write, "byte", int)
+    write_short = writes(_write, "short", int)
+    write_unsigned_short = writes(_write, "unsigned short", int)
+    write_int = writes(_write, "int", int)
+    write_long = writes(_write, "long", int)
+    write_float = writes(_write, "float", float)
+    write_double = writes(_write, "double", float)
 
     def write_char(self, value: str) -> None:
         """Writes one character that is one UTF-16 unit."""
         self._check_writeable()
         self._data += struct.pack(">H", ord(written_as("char", value, "the value")))
-
-    def write_int(self, value: int) -> None:
-        """Writes a whole number of 32 bits."""
-        self._pack(">i", value)
-
-    def write_long(self, value: int) -> None:
-        """Writes a whole number of 64 bits."""
-        self._pack(">q", value)
-
-    def write_float(self, value: float) -> None:
-        """Writes the nearest floating-point number of 32 bits."""
-        self._pack(">f", value)
-
-    def write_double(self, value: float) -> None:
-        """Writes a floating-point number of 64 bits."""
-        self._pack(">d", value)
 
     def write_utf(self, value: str) -> None:
         """Writes a text as UTF-8 of at most 65,535 bytes behind its length."""

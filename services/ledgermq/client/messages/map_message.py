@@ -9,6 +9,7 @@ from ledgermq.client.messages.typed_message import TypedMessage
 from ledgermq.client.options import HeaderOptions
 from ledgermq.errors import MessageFormatError, NameTooLongError, UnsupportedValueError
 from ledgermq.errors.shown import shown
+from ledgermq.wire.content.accessors import reads, sets
 from ledgermq.wire.content.bodies import ReadOnlyDict
 from ledgermq.wire.content.content import NAME_CHARACTERS_MAX
 from ledgermq.wire.content.conversion import Value, read_as, written_as
@@ -76,37 +77,14 @@ class MapMessage(TypedMessage):
             )
         self._entries[name] = written_as(kind, value, f"map entry {shown(name)}")
 
-    def get_boolean(self, name: str) -> bool:
-        """An entry as a truth value."""
-        return self._get_entry("boolean", name)  # type: ignore[no-any-return]
-
-    def get_byte(self, name: str) -> int:
-        """An entry as a whole number of 8 bits."""
-        return self._get_entry("byte", name)  # type: ignore[no-any-return]
-
-    def get_short(self, name: str) -> int:
-        """An entry as a whole number of 16 bits."""
-        return self._get_entry("short", name)  # type: ignore[no-any-return]
-
-    def get_char(self, name: str) -> str:
-        """An entry as one character."""
-        return self._get_entry("char", name)  # type: ignore[no-any-return]
-
-    def get_int(self, name: str) -> int:
-        """An entry as a whole number of 32 bits."""
-        return self._get_entry("int", name)  # type: ignore[no-any-return]
-
-    def get_long(self, name: str) -> int:
-        """An entry as a whole number of 64 bits."""
-        return self._get_entry("long", name)  # type: ignore[no-any-return]
-
-    def get_float(self, name: str) -> float:
-        """An entry as a floating-point number of 32 bits."""
-        return self._get_entry("float", name)  # type: ignore[no-any-return]
-
-    def get_double(self, name: str) -> float:
-        """An entry as a floating-point number of 64 bits."""
-        return self._get_entry("double", name)  # type: ignore[no-any-return]
+    get_boolean = reads(_get_entry, "boolean", bool, "An entry as")
+    get_byte = reads(_get_entry, "byte", int, "An entry as")
+    get_short = reads(_get_entry, "short", int, "An entry as")
+    get_char = reads(_get_entry, "char", str, "An entry as")
+    get_int = reads(_get_entry, "int", int, "An entry as")
+    get_long = reads(_get_entry, "long", int, "An entry as")
+    get_float = reads(_get_entry, "float", float, "An entry as")
+    get_double = reads(_get_entry, "double", float, "An entry as")
 
     def get_string(self, name: str) -> str | None:
         """An entry as a text; None if it is a null or not there."""
@@ -120,37 +98,14 @@ class MapMessage(TypedMessage):
         """An entry as it is; None if it is a null or not there."""
         return self._entries.get(name)
 
-    def set_boolean(self, name: str, value: bool) -> None:
-        """Sets an entry to a truth value."""
-        self._set_entry("boolean", name, value)
-
-    def set_byte(self, name: str, value: int) -> None:
-        """Sets an entry to a whole number of 8 bits."""
-        self._set_entry("byte", name, value)
-
-    def set_short(self, name: str, value: int) -> None:
-        """Sets an entry to a whole number of 16 bits."""
-        self._set_entry("short", name, value)
-
-    def set_char(self, name: str, value: str) -> None:
-        """Sets an entry to one character."""
-        self._set_entry("char", name, value)
-
-    def set_int(self, name: str, value: int) -> None:
-        """Sets an entry to a whole number of 32 bits."""
-        self._set_entry("int", name, value)
-
-    def set_long(self, name: str, value: int) -> None:
-        """Sets an entry to a whole number of 64 bits."""
-        self._set_entry("long", name, value)
-
-    def set_float(self, name: str, value: float) -> None:
-        """Sets an entry to the nearest floating-point number of 32 bits."""
-        self._set_entry("float", name, value)
-
-    def set_double(self, name: str, value: float) -> None:
-        """Sets an entry to a floating-point number of 64 bits."""
-        self._set_entry("double", name, value)
+    set_boolean = sets(_set_entry, "boolean", bool, "Sets an entry to")
+    set_byte = sets(_set_entry, "byte", int, "Sets an entry to")
+    set_short = sets(_set_entry, "short", int, "Sets an entry to")
+    set_char = sets(_set_entry, "char", str, "Sets an entry to")
+    set_int = sets(_set_entry, "int", int, "Sets an entry to")
+    set_long = sets(_set_entry, "long", int, "Sets an entry to")
+    set_float = sets(_set_entry, "float", float, "Sets an entry to")
+    set_double = sets(_set_entry, "double", float, "Sets an entry to")
 
     def set_string(self, name: str, value: str | None) -> None:
         """Sets an entry to a text."""

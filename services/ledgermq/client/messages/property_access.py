@@ -21,6 +21,7 @@ from ledgermq.errors import (
 )
 from ledgermq.errors.shown import shown
 from ledgermq.protocol.operations import PropertyValue
+from ledgermq.wire.content.accessors import reads, sets
 from ledgermq.wire.content.bodies import ReadOnlyDict
 from ledgermq.wire.content.content import NAME_CHARACTERS_MAX, Body
 from ledgermq.wire.content.conversion import read_as, written_as
@@ -113,33 +114,13 @@ class PropertyAccess:
     def _get(self, kind: str, name: str) -> Any:
         return read_as(kind, self.get_property(name), f"property {shown(name)}")
 
-    def get_boolean_property(self, name: str) -> bool:
-        """A property as a truth value."""
-        return self._get("boolean", name)  # type: ignore[no-any-return]
-
-    def get_byte_property(self, name: str) -> int:
-        """A property as a whole number of 8 bits."""
-        return self._get("byte", name)  # type: ignore[no-any-return]
-
-    def get_short_property(self, name: str) -> int:
-        """A property as a whole number of 16 bits."""
-        return self._get("short", name)  # type: ignore[no-any-return]
-
-    def get_int_property(self, name: str) -> int:
-        """A property as a whole number of 32 bits."""
-        return self._get("int", name)  # type: ignore[no-any-return]
-
-    def get_long_property(self, name: str) -> int:
-        """A property as a whole number of 64 bits."""
-        return self._get("long", name)  # type: ignore[no-any-return]
-
-    def get_float_property(self, name: str) -> float:
-        """A property as a floating-point number of 32 bits."""
-        return self._get("float", name)  # type: ignore[no-any-return]
-
-    def get_double_property(self, name: str) -> float:
-        """A property as a floating-point number of 64 bits."""
-        return self._get("double", name)  # type: ignore[no-any-return]
+    get_boolean_property = reads(_get, "boolean", bool, "A property as")
+    get_byte_property = reads(_get, "byte", int, "A property as")
+    get_short_property = reads(_get, "short", int, "A property as")
+    get_int_property = reads(_get, "int", int, "A property as")
+    get_long_property = reads(_get, "long", int, "A property as")
+    get_float_property = reads(_get, "float", float, "A property as")
+    get_double_property = reads(_get, "double", float, "A property as")
 
     def get_string_property(self, name: str) -> str | None:
         """A property as a text; None if there is none of this name."""
@@ -164,33 +145,13 @@ class PropertyAccess:
         """Sets a property to a bool, int (64 bits), float or str."""
         self._set("object", name, value)
 
-    def set_boolean_property(self, name: str, value: bool) -> None:
-        """Sets a property to a truth value."""
-        self._set("boolean", name, value)
-
-    def set_byte_property(self, name: str, value: int) -> None:
-        """Sets a property to a whole number of 8 bits."""
-        self._set("byte", name, value)
-
-    def set_short_property(self, name: str, value: int) -> None:
-        """Sets a property to a whole number of 16 bits."""
-        self._set("short", name, value)
-
-    def set_int_property(self, name: str, value: int) -> None:
-        """Sets a property to a whole number of 32 bits."""
-        self._set("int", name, value)
-
-    def set_long_property(self, name: str, value: int) -> None:
-        """Sets a property to a whole number of 64 bits."""
-        self._set("long", name, value)
-
-    def set_float_property(self, name: str, value: float) -> None:
-        """Sets a property to the nearest floating-point number of 32 bits."""
-        self._set("float", name, value)
-
-    def set_double_property(self, name: str, value: float) -> None:
-        """Sets a property to a floating-point number of 64 bits."""
-        self._set("double", name, value)
+    set_boolean_property = sets(_set, "boolean", bool, "Sets a property to")
+    set_byte_property = sets(_set, "byte", int, "Sets a property to")
+    set_short_property = sets(_set, "short", int, "Sets a property to")
+    set_int_property = sets(_set, "int", int, "Sets a property to")
+    set_long_property = sets(_set, "long", int, "Sets a property to")
+    set_float_property = sets(_set, "float", float, "Sets a property to")
+    set_double_property = sets(_set, "double", float, "Sets a property to")
 
     def set_string_property(self, name: str, value: str) -> None:
         """Sets a property to a text."""

@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 from ledgermq.client.messages.typed_message import WrittenThenRead
 from ledgermq.client.options import HeaderOptions
+from ledgermq.wire.content.accessors import writes
 from ledgermq.wire.content.bodies import StreamBody, TypedReading
 from ledgermq.wire.content.conversion import Value, written_as
 
@@ -45,37 +46,14 @@ class StreamMessage(WrittenThenRead, TypedReading):
         self._check_writeable()
         self._values.append(written_as(kind, value, f"stream value {len(self._values)}"))
 
-    def write_boolean(self, value: bool) -> None:
-        """Writes a truth value."""
-        self._write("boolean", value)
-
-    def write_byte(self, value: int) -> None:
-        """Writes a whole number of 8 bits."""
-        self._write("byte", value)
-
-    def write_short(self, value: int) -> None:
-        """Writes a whole number of 16 bits."""
-        self._write("short", value)
-
-    def write_char(self, value: str) -> None:
-        """Writes one character."""
-        self._write("char", value)
-
-    def write_int(self, value: int) -> None:
-        """Writes a whole number of 32 bits."""
-        self._write("int", value)
-
-    def write_long(self, value: int) -> None:
-        """Writes a whole number of 64 bits."""
-        self._write("long", value)
-
-    def write_float(self, value: float) -> None:
-        """Writes the nearest floating-point number of 32 bits."""
-        self._write("float", value)
-
-    def write_double(self, value: float) -> None:
-        """Writes a floating-point number of 64 bits."""
-        self._write("double", value)
+    write_boolean = writes(_write, "boolean", bool)
+    write_byte = writes(_write, "byte", int)
+    write_short = writes(_write, "short", int)
+    write_char = writes(_write, "char", str)
+    write_int = writes(_write, "int", int)
+    write_long = writes(_write, "long", int)
+    write_float = writes(_write, "float", float)
+    write_double = writes(_write, "double", float)
 
     def write_string(self, value: str | None) -> None:
         """Writes a text."""

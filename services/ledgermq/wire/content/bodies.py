@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, overload
 
 from ledgermq.errors import MessageEOFError, MessageNotWriteableError, UnsupportedValueError
+from ledgermq.wire.content.accessors import reads
 from ledgermq.wire.content.conversion import Value, read_as, written_as
 
 
@@ -64,37 +65,14 @@ class TypedReading:
         self._place = place + 1  # type: ignore[misc] # the classes that have it give it a slot
         return value
 
-    def read_boolean(self) -> bool:
-        """Reads a truth value."""
-        return self._take("boolean")  # type: ignore[no-any-return]
-
-    def read_byte(self) -> int:
-        """Reads a whole number of 8 bits."""
-        return self._take("byte")  # type: ignore[no-any-return]
-
-    def read_short(self) -> int:
-        """Reads a whole number of 16 bits."""
-        return self._take("short")  # type: ignore[no-any-return]
-
-    def read_char(self) -> str:
-        """Reads one character."""
-        return self._take("char")  # type: ignore[no-any-return]
-
-    def read_int(self) -> int:
-        """Reads a whole number of 32 bits."""
-        return self._take("int")  # type: ignore[no-any-return]
-
-    def read_long(self) -> int:
-        """Reads a whole number of 64 bits."""
-        return self._take("long")  # type: ignore[no-any-return]
-
-    def read_float(self) -> float:
-        """Reads a floating-point number of 32 bits."""
-        return self._take("float")  # type: ignore[no-any-return]
-
-    def read_double(self) -> float:
-        """Reads a floating-point number of 64 bits."""
-        return self._take("double")  # type: ignore[no-any-return]
+    read_boolean = reads(_take, "boolean", bool, "Reads")
+    read_byte = reads(_take, "byte", int, "Reads")
+    read_short = reads(_take, "short", int, "Reads")
+    read_char = reads(_take, "char", str, "Reads")
+    read_int = reads(_take, "int", int, "Reads")
+    read_long = reads(_take, "long", int, "Reads")
+    read_float = reads(_take, "float", float, "Reads")
+    read_double = reads(_take, "double", float, "Reads")
 
     def read_string(self) -> str | None:
         """Reads a text; None if the value is a null."""
