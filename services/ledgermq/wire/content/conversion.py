@@ -19,6 +19,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
+from types import NoneType
 from typing import Any, Final, TypeAlias
 
 from ledgermq.errors import MessageFormatError, UnsupportedValueError
@@ -86,6 +87,17 @@ def _single(value: float) -> float:
         raise _Unfit("too large for 32 bits") from None
 
 
+def _only(*kinds: type) -> Callable[[Any], Any]:
+    """What takes values of these types as they are."""
+
+    def taken(value: Any) -> Any:
+        if type(value) in kinds:
+            return value
+        raise _Unfit
+
+    return taken
+
+
 # -- reading ---------------------------------------------------------------------------------------
 
 
@@ -150,12 +162,6 @@ def _string(value: Value) -> str | None:
     raise _Unfit
 
 
-def _bytes(value: Value) -> bytes | None:
-    if value is None or type(value) is bytes:
-        return value
-    raise _Unfit
-
-
 READERS: Final[dict[str, Callable[[Value], Any]]] = {
     "boolean": _boolean,
     **{name: _whole(bits) for name, bits in BITS.items()},
@@ -163,17 +169,11 @@ READERS: Final[dict[str, Callable[[Value], Any]]] = {
     "float": _float,
     "double": _double,
     "string": _string,
-    "bytes": _bytes,
+    "bytes": _only(bytes, NoneType),
 }
 
 
 # -- writing ---------------------------------------------------------------------------------------
-
-
-def _write_boolean(value: Any) -> bool:
-    if type(value) is bool:
-        return value
-    raise _Unfit
 
 
 def _write_whole(bits: int) -> Callable[[Any], int]:
@@ -191,12 +191,6 @@ def _write_double(value: Any) -> float:
             return float(value)
         except OverflowError:
             raise _Unfit("too large for 64 bits") from None
-    raise _Unfit
-
-
-def _write_string(value: Any) -> str | None:
-    if value is None or type(value) is str:
-        return value
     raise _Unfit
 
 
@@ -218,12 +212,12 @@ def _write_object(value: Any) -> Value:
 
 
 WRITERS: Final[dict[str, Callable[[Any], Any]]] = {
-    "boolean": _write_boolean,
+    "boolean": _only(bool),
     **{name: _write_whole(bits) for name, bits in BITS.items()},
     "char": _char,
     "float": lambda value: _single(_write_double(value)),
     "double": _write_double,
-    "string": _write_string,
+    "string": _only(str, NoneType),
     "bytes": _write_bytes,
     "object": _write_object,
 }
