@@ -38,19 +38,11 @@ def test_operation_headers_are_cloud_events_with_an_address():
     assert address_of(headers) == Address(CONNECTION, 3, 1234, 7)
 
 
-def test_trace_context_travels_where_it_is_given():
-    """A traceparent is a header of its own, and absent without one."""
-    shared = operation_headers("QM1", CONNECTION, 0, 0, "ledgermq.operation.Put")
-    traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-    assert dict(with_identity(shared, 0, 1, traceparent))["traceparent"] == traceparent.encode()
-    assert "traceparent" not in dict(with_identity(shared, 0, 1))
-
-
 def test_shared_headers_stay_as_they_are():
     """Making an operation's headers does not change what its session shares."""
     shared = operation_headers("QM1", CONNECTION, 0, 0, "ledgermq.operation.Put")
     before = list(shared)
-    with_identity(shared, 0, 1, "trace")
+    with_identity(shared, 0, 1)
     assert shared == before
 
 

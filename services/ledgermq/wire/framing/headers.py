@@ -1,4 +1,4 @@
-"""Record headers: CloudEvents attributes, trace context, and where a refusal would go (§2, H29)."""
+"""Record headers: CloudEvents attributes, and where a refusal would go (§2, H29)."""
 
 from __future__ import annotations
 
@@ -45,15 +45,10 @@ def operation_headers(
     ]
 
 
-def with_identity(
-    shared: Headers, session: int, session_sequence: int, traceparent: str | None = None
-) -> Headers:
-    """The headers of one operation: what is shared, its identity, its trace context."""
-    sequence = b"%d" % session_sequence
-    own: Headers = [("ce_id", b"%d:%d" % (session, session_sequence)), (SEQUENCE, sequence)]
-    if traceparent is not None:
-        own.append(("traceparent", traceparent.encode()))
-    return shared + own
+def with_identity(shared: Headers, session: int, session_sequence: int) -> Headers:
+    """The headers of one operation: what is shared, and its identity."""
+    identity = b"%d:%d" % (session, session_sequence)
+    return [*shared, ("ce_id", identity), (SEQUENCE, b"%d" % session_sequence)]
 
 
 def chunk_headers(
