@@ -5,7 +5,11 @@ from datetime import timedelta
 import pytest
 
 import ledgermq
-from ledgermq.client.admin.queue_settings import setting_keywords, settings_given
+from ledgermq.client.admin.queue_settings import (
+    COMMON_FIELDS,
+    setting_keywords,
+    settings_given,
+)
 from ledgermq.protocol.settings import (
     OPERATION_FIELDS,
     REDELIVERY_FIELDS,
@@ -25,13 +29,13 @@ def test_every_setting_of_the_schema_has_a_keyword():
     """None is left out of the table, and none is there that the log does not know."""
     names = list(Settings.__dataclass_fields__)
     keywords = [
-        name if name in (*names, *OPERATION_FIELDS) else f"{name}_percent"
+        name if name in (*names, *COMMON_FIELDS, *OPERATION_FIELDS) else f"{name}_percent"
         for name in setting_keywords()
     ]
     first = [name for name in names if name in REDELIVERY_FIELDS]
     others = [name for name in names if name not in REDELIVERY_FIELDS]
     inherits, *fields = OPERATION_FIELDS
-    assert keywords == [*first, inherits, *others, *fields]
+    assert keywords == [*first, *COMMON_FIELDS, inherits, *others, *fields]
 
 
 def test_settings_not_given_are_not_said():

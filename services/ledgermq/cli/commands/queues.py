@@ -17,7 +17,7 @@ from ledgermq.cli.options.chosen_messages import (
 from ledgermq.cli.options.consent import yes_option
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.once import OnceGroup
-from ledgermq.cli.options.setting_options import common_options, given_options, setting_options
+from ledgermq.cli.options.setting_options import given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, cell_text, count_of
 from ledgermq.cli.printing.screens import (
@@ -55,7 +55,6 @@ def queue() -> None:
 
 @queue.command()
 @click.argument("name")
-@common_options("it")
 @click.option(
     "--group-affinity",
     is_flag=True,
@@ -145,7 +144,6 @@ def why(target: Target, output: Output, name: str) -> None:
 
 @queue.command()
 @click.argument("name")
-@common_options("it", altering=True)
 @click.option(
     "--group-affinity/--no-group-affinity",
     default=None,

@@ -9,7 +9,7 @@ import click
 
 from ledgermq.cli.options.consent import yes_option
 from ledgermq.cli.options.once import OnceGroup
-from ledgermq.cli.options.setting_options import common_options, given_options, setting_options
+from ledgermq.cli.options.setting_options import given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of
 from ledgermq.cli.printing.screens import status_document
@@ -43,7 +43,6 @@ def topic() -> None:
 
 @topic.command()
 @click.argument("name")
-@common_options("a subscription")
 @click.option(
     "--moves-unrouted",
     is_flag=True,
@@ -64,7 +63,6 @@ def create(target: Target, output: Output, name: str, **settings: Any) -> None:
 
 @topic.command()
 @click.argument("name")
-@common_options("a subscription", altering=True)
 @click.option(
     "--moves-unrouted/--no-moves-unrouted",
     default=None,

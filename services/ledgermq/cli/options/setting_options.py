@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 
 from ledgermq.cli.options.destinations import EXPLAINED, destination_named
-from ledgermq.cli.options.together import LONG, Command, Read, together
+from ledgermq.cli.options.together import Command, Read, together
 from ledgermq.client.admin.queue_settings import (
     Kind,
     QueueSettings,
@@ -61,7 +61,9 @@ def _count(none: int | None, text: str) -> int:
     except ValueError:
         or_none = "" if none is None else ", or none"
         raise ValueError(f"{text!r} is no whole number: write 1000, for example{or_none}") from None
-    if abs(number) > LONG_MAX:
+    if number < 0 and number != none:
+        raise ValueError(f"{text} is below 0")
+    if number > LONG_MAX:
         raise ValueError(f"{text} is more than a record of the log can hold")
     return number
 
@@ -86,6 +88,8 @@ def _type_of(setting: Setting) -> click.ParamType:
         return Read("STEPS", _steps)
     if setting.kind is Kind.PERCENT:
         return click.FLOAT
+    if setting.kind is Kind.TEXT:
+        return click.STRING
     if setting.kind is Kind.CHOICE:
         return click.Choice(setting.choices, case_sensitive=False)
     return Read("NUMBER", partial(_count, setting.none))
@@ -98,7 +102,7 @@ def _option_of(keyword: str, setting: Setting) -> Callable[..., Any]:
         return click.option(f"--{word}/--no-{word}", keyword, default=None, help=text)
     if setting.none is not None:
         text = f"{text} '{NONE}' removes the setting."
-    metavar = "FACTOR" if setting.kind is Kind.PERCENT else None
+    metavar = {Kind.PERCENT: "FACTOR", Kind.TEXT: "TEXT"}.get(setting.kind)
     return click.option(f"--{word}", keyword, type=_type_of(setting), metavar=metavar, help=text)
 
 
@@ -120,35 +124,6 @@ def _options_of(settings: type) -> Callable[[Command], Command]:
 setting_options: Final = _options_of(QueueSettings)
 # Those that are settings of the queue manager too.
 redelivery_options: Final = _options_of(RedeliverySettings)
-
-
-def common_options(of: str, *, altering: bool = False) -> Callable[[Command], Command]:
-    """The options of every queue and topic; `of` is what sessions hold messages of.
-
-    Where they are altered, those not given are None.
-    """
-    return together(
-        click.option(
-            "--description",
-            metavar="TEXT",
-            default=None if altering else "",
-            help="Free text for people, which `show` prints.",
-        ),
-        click.option(
-            "--message-bytes-max",
-            type=LONG,
-            default=None if altering else 0,
-            help="How many bytes the content of a message may have; larger ones are refused. "
-            "0: only the limit of every message, 8 MiB.",
-        ),
-        click.option(
-            "--unacknowledged-max",
-            type=LONG,
-            default=None if altering else 0,
-            help=f"How many messages of {of} a session may hold unsettled; then it gets no more "
-            "until it settles some. 0: any number.",
-        ),
-    )
 
 
 def given_options(settings: Mapping[str, Any]) -> dict[str, Any]:

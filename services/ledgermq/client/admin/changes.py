@@ -61,9 +61,6 @@ class Changes(AdminPart):
         self,
         name: str,
         *,
-        description: str = "",
-        message_bytes_max: int = 0,
-        unacknowledged_max: int = 0,
         group_affinity: bool = False,
         **settings: Unpack[QueueSettings],
     ) -> int:
@@ -71,15 +68,11 @@ class Changes(AdminPart):
 
         Args:
             name: Its name.
-            description: Free text for people.
-            message_bytes_max: Largest content of a message in bytes; 0: the limit of the log.
-            unacknowledged_max: How many of its messages a session may hold unsettled before it is
-                given no more (SES-07), up to 1,000,000; 0: no limit.
             group_affinity: Whether all messages of a group go to the consumer that was given one
                 of them, while that is open. A message's group is its property `JMSXGroupID` if
                 that is text, else its group id.
             settings: Any of `ledgermq.QueueSettings`, such as
-                `expiry_destination="queue:old"`.
+                `expiry_destination="queue:old"`, or `unacknowledged_max=5` (SES-07).
 
         Raises:
             DestinationExistsError: there is one of this name.
@@ -91,9 +84,6 @@ class Changes(AdminPart):
         return self._queue(
             CreateQueue,
             name,
-            description=description,
-            message_bytes_max=message_bytes_max,
-            unacknowledged_max=unacknowledged_max,
             group_affinity=group_affinity,
             settings=settings,
         )
@@ -102,10 +92,7 @@ class Changes(AdminPart):
         self,
         name: str,
         *,
-        description: str | None = None,
-        message_bytes_max: int | None = None,
         gets_disabled: bool | None = None,
-        unacknowledged_max: int | None = None,
         group_affinity: bool | None = None,
         **settings: Unpack[QueueSettings],
     ) -> int:
@@ -124,10 +111,7 @@ class Changes(AdminPart):
         return self._queue(
             AlterQueue,
             name,
-            description=description,
-            message_bytes_max=message_bytes_max,
             gets_disabled=gets_disabled,
-            unacknowledged_max=unacknowledged_max,
             group_affinity=group_affinity,
             settings=settings,
         )
@@ -154,19 +138,14 @@ class Changes(AdminPart):
         self,
         name: str,
         *,
-        description: str = "",
-        message_bytes_max: int = 0,
-        unacknowledged_max: int = 0,
         moves_unrouted: bool = False,
         **settings: Unpack[QueueSettings],
     ) -> int:
-        """Creates a topic; `message_bytes_max` 0 means the general limit.
+        """Creates a topic.
 
-        A session may hold `unacknowledged_max` messages of each of its subscriptions unsettled
-        before it is given no more of that (SES-07), up to 1,000,000; 0: no limit. With
-        `moves_unrouted` messages that no subscription wants go to the error destination, if there
-        is one; otherwise they are dropped.
-        `settings` are those of `ledgermq.QueueSettings`, and hold for its subscriptions.
+        With `moves_unrouted` messages that no subscription wants go to the error destination, if
+        there is one; otherwise they are dropped. `settings` are those of `ledgermq.QueueSettings`,
+        and hold for each of its subscriptions by itself.
 
         Raises:
             DestinationExistsError: there is one of this name.
@@ -178,9 +157,6 @@ class Changes(AdminPart):
         return self._topic(
             CreateTopic,
             name,
-            description=description,
-            message_bytes_max=message_bytes_max,
-            unacknowledged_max=unacknowledged_max,
             moves_unrouted=moves_unrouted,
             settings=settings,
         )
@@ -189,15 +165,10 @@ class Changes(AdminPart):
         self,
         name: str,
         *,
-        description: str | None = None,
-        message_bytes_max: int | None = None,
-        unacknowledged_max: int | None = None,
         moves_unrouted: bool | None = None,
         **settings: Unpack[QueueSettings],
     ) -> int:
         """Changes settings of a topic and of its subscriptions; None leaves one as it is.
-
-        `unacknowledged_max` holds for each subscription by itself.
 
         Raises:
             TopicNotFoundError: there is no such topic.
@@ -207,9 +178,6 @@ class Changes(AdminPart):
         return self._topic(
             AlterTopic,
             name,
-            description=description,
-            message_bytes_max=message_bytes_max,
-            unacknowledged_max=unacknowledged_max,
             moves_unrouted=moves_unrouted,
             settings=settings,
         )

@@ -29,6 +29,8 @@ from ledgermq.redelivery import parse_redelivery, parse_steps
 
 PERCENT: Final = "_percent"
 REDELIVERY: Final = "redelivery"
+# Fields of an operation themselves, beside OPERATION_FIELDS.
+COMMON_FIELDS: Final = ("description", "message_bytes_max", "unacknowledged_max")
 
 
 class Kind(enum.Enum):
@@ -39,6 +41,7 @@ class Kind(enum.Enum):
     PERCENT = "a factor such as 1.5, or under the full name a whole number of percent"
     FLAG = "true or false"
     CHOICE = "one of several words"
+    TEXT = "text"
     DESTINATION = "queue:NAME, topic:NAME or a status of one"
     STEPS = "redelivery steps such as 5:1000; 10:60000, or a list of (retries, delay in ms)"
 
@@ -123,12 +126,31 @@ class RedeliverySettings(TypedDict, total=False):
 
 
 class QueueSettings(RedeliverySettings, total=False):
-    """Settings of queues and topics, beside those that a method names itself.
+    """Settings of queues and topics; those of only one of them its methods name.
 
     The first ones, and `redelivery`, which stands for all of these, are those of
     `RedeliverySettings`.
     """
 
+    description: Annotated[str, Setting(Kind.TEXT, "Free text for people, which `show` prints.")]
+    message_bytes_max: Annotated[
+        int,
+        Setting(
+            Kind.COUNT,
+            "How many bytes the content of a message may have; larger ones are refused. 0: only "
+            "the limit of every message, 8 MiB.",
+            0,
+        ),
+    ]
+    unacknowledged_max: Annotated[
+        int,
+        Setting(
+            Kind.COUNT,
+            "How many messages of it, or of a subscription of a topic, a session may hold "
+            "unsettled; then it gets no more until it settles some. 0: any number.",
+            0,
+        ),
+    ]
     inherits_redelivery: Annotated[
         bool,
         Setting(
@@ -300,7 +322,7 @@ def settings_given(own: str = "", /, **settings: Unpack[QueueSettings]) -> dict[
     redelivery = settings.get(REDELIVERY)
     if redelivery is not None:
         named |= _redelivery(redelivery, own, settings)
-    beside = {name: named.pop(name, None) for name in OPERATION_FIELDS}
+    beside = {name: named.pop(name, None) for name in (*COMMON_FIELDS, *OPERATION_FIELDS)}
     fields: dict[str, Any] = {name: value for name, value in beside.items() if value is not None}
     given = given_settings(named)
     return fields if given is None else fields | {"settings": given}
@@ -379,7 +401,7 @@ def _value(name: str, setting: Setting, value: Any, whole: bool) -> Any:
             raise IllegalStateError(
                 f"{name.removesuffix(PERCENT)} is {value}, and must be {kind.value}"
             ) from None
-    expected = {Kind.FLAG: bool, Kind.CHOICE: str}.get(kind, int)
+    expected = {Kind.FLAG: bool, Kind.CHOICE: str, Kind.TEXT: str}.get(kind, int)
     if kind is Kind.CHOICE and isinstance(value, enum.Enum):
         value = value.value
     if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
