@@ -32,38 +32,23 @@ IN_PART: Final[dict[Reason, str]] = {
     Reason.SOURCES_FULL: "it is judged, and no log of the tests has so many sources",
     Reason.CREDIT_INVALID: "whose logical messages come for one credit is believed",
 }
-FOUND: Final = """
+REFUSED: Final = """
 SELECT queue_manager, position, -1 AS store, -1 AS sequence, session, concat_ws(' ',
     IF(kind LIKE 'A%' OR kind LIKE 'E%' OR kind LIKE 'O%' OR kind LIKE 'Un%', 'an', 'a'), kind,
-    {told}) AS summary, coalesce(due, 'nothing') AS expected, coalesce(told, 'nothing') AS found
-FROM {verdicts} WHERE {where}
+    CASE WHEN due IS NULL THEN 'was refused without cause'
+        WHEN told IS NULL THEN 'was not refused though there was a reason'
+        ELSE 'was refused for another reason than the first that applies' END) AS summary,
+    coalesce(due, 'nothing') AS expected, coalesce(told, 'nothing') AS found
+FROM {verdicts} WHERE NOT due <=> told
 """
-
-
-def _breach(kind: str, told: str, where: str) -> Breach:
-    return Breach(kind, FOUND.replace("{told}", f"'{told}'").replace("{where}", where))
-
-
+SILENT: Final = """
+SELECT queue_manager, position, -1 AS store, -1 AS sequence, session,
+    concat('nobody answered this ', kind) AS summary, 'an answer' AS expected, 'none' AS found
+FROM {verdicts} WHERE is_silent
+"""
 LAW: Final = Law(
     letter="M",
     sentence="An operation is refused for the first reason that applies to it where it stands, "
     "and done if none does.",
-    breaches=(
-        _breach(
-            "refused without cause",
-            "was refused without cause",
-            "due IS NULL AND told IS NOT NULL",
-        ),
-        _breach(
-            "accepted against a reason",
-            "was not refused though there was a reason",
-            "due IS NOT NULL AND told IS NULL",
-        ),
-        _breach(
-            "refused for another reason",
-            "was refused for another reason than the first that applies",
-            "due <> told",
-        ),
-        _breach("not answered", "was not answered", "is_silent"),
-    ),
+    breaches=(Breach("altered outcome", REFUSED), Breach("lost", SILENT)),
 )
