@@ -10,12 +10,11 @@ disprove something have expired or are not written yet, and nothing that is ther
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ledgermq_spark.audit.compare import Differences, differences
-from ledgermq_spark.audit.conservation import check_counts, summary_of
+from ledgermq_spark.audit.conservation import CONSERVATION, check_counts, summary_of
 from ledgermq_spark.audit.contents import altered_contents
 from ledgermq_spark.audit.earlier import delivered_before, holders_in
 from ledgermq_spark.audit.findings.classify import classify
@@ -27,9 +26,8 @@ from ledgermq_spark.audit.relocations import altered_copies
 from ledgermq_spark.audit.report.by_hand import done_by_hand
 from ledgermq_spark.audit.states import compare_live, compare_messages
 from ledgermq_spark.laws.all_laws import LAWS
-from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.pages.page import counted
-from ledgermq_spark.tables.totals import totals_of
+from ledgermq_spark.tables.totals import Total, totals_of
 from ledgermq_spark.tables.traffic import (
     LISTED_MAX,
     Points,
@@ -40,6 +38,7 @@ from ledgermq_spark.tables.traffic import (
 )
 
 if TYPE_CHECKING:
+    from ledgermq_spark.laws.engines.frame import Frame
     from ledgermq_spark.laws.facts import Facts
     from ledgermq_spark.laws.law import Law
     from ledgermq_spark.rebuild.checkpoints import Checkpoint
@@ -54,28 +53,31 @@ EXIT_CODES = {"agrees": 0, "anomalies": 1, "unproven": 5}
 class Subject:
     """What is audited: everything that was read and computed, up to the position of the rebuild.
 
-    `facts` are what laws are asked of; `first_findings` what was found before the outcomes could be
-    compared, `of_headers` what headers of records say against them, and `unproven` what is known
-    not to be provable. `laws` are those that are asked.
+    `expected` are the outcomes that the operations call for. `facts` are what laws are asked of
+    (None: none is), `is_whole` says that they tell of the log from its beginning: else the audit is
+    of what stands from `since` on, behind a state that `start` has in words. `first_findings` is
+    what was found before the outcomes could be compared, `of_headers` what headers of records say
+    against them; `unproven` what is known not to be provable, `notes` what else people should know.
+    `laws` are those that are asked.
     """
 
     rebuilt: Rebuilt
     lanes: int
     operations: Frame
+    expected: Frame
     recorded: Frame
-    facts: Facts
+    facts: Facts | None
+    is_whole: bool = True
+    since: int = 0
+    start: str = "the beginning of the log"
     live: Checkpoint | None = None
     floors: dict[int, int] = field(default_factory=dict)
     answered_until: int | None = None
     first_findings: list[Evidence] = field(default_factory=list)
     of_headers: list[Evidence] = field(default_factory=list)
     unproven: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     laws: tuple[Law, ...] = LAWS
-
-    @property
-    def expected(self) -> Frame:
-        """The outcomes that the operations call for."""
-        return Frame(self.facts.engine, self.facts.frame("outcomes"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,8 +148,7 @@ class AuditReport:
 
 def audit(subject: Subject) -> AuditReport:
     """Compare everything at the subject's position."""
-    rebuilt = subject.rebuilt
-    states = (rebuilt.statuses, rebuilt.topics, rebuilt.subscriptions)
+    rebuilt, facts = subject.rebuilt, subject.facts
     found = differences(
         subject.expected,
         subject.recorded,
@@ -155,75 +156,82 @@ def audit(subject: Subject) -> AuditReport:
         floors=subject.floors,
         answered_until=subject.answered_until,
     )
-    holders = holders_in(subject.facts) if found.extra or found.missing or found.differing else {}
+    differs = found.extra or found.missing or found.differing
+    holders = holders_in(facts) if differs and facts is not None else {}
     unproven = [*subject.unproven, *_unproven(found)]
+    notes = [*subject.notes, *_stuck_notes(rebuilt.groups), *_stall_notes(rebuilt.stalls)]
     primary = [
         *subject.first_findings,
         *classify(found, delivered_before(subject.expected, found, holders), holders),
         *altered_contents(subject.operations, subject.recorded),
         *altered_copies(subject.operations, subject.expected),
+        *_live(subject, notes),
+        # Where the rebuilt state itself does not conserve what it numbered.
+        *check_counts(rebuilt.statuses, rebuilt.topics, rebuilt.subscriptions, rebuilt.position),
     ]
-    notes = [*_stuck_notes(rebuilt.groups), *_stall_notes(rebuilt.stalls)]
-    live = _live(subject, notes)
-    totals = totals_of(subject.facts)
-    broken, laws = breaches(subject.facts, subject.laws)
-    second = [
-        *subject.of_headers,
-        *broken,
-        *compare_messages(subject.facts, rebuilt.messages(), rebuilt.position),
-    ]
-    # Where the rebuilt state itself does not conserve what it numbered.
-    miscounted = check_counts(*states, rebuilt.position)
-    anomalies, consequences = judge([*primary, *live, *miscounted], second)
-    anomalies = name_messages(anomalies, subject.facts)
-    verdict = "anomalies" if anomalies else "unproven" if unproven else "agrees"
+    secondary = [*subject.of_headers]
+    compared = {
+        "operations": rebuilt.operations,
+        "outcomes": found.compared,
+        "recorded outcomes": found.recorded,
+    }
+    told: dict[str, Any] = {}
+    laws: list[dict[str, Any]] = []
+    if facts is not None:
+        broken, laws = breaches(facts, subject.laws)
+        secondary += broken
+        told["corrections"], told["by_hand"] = done_by_hand(facts)
+    if facts is not None and subject.is_whole:
+        secondary += compare_messages(facts, rebuilt.messages(), rebuilt.position)
+        totals = totals_of(facts)
+        compared |= _counted(totals)
+        told |= _of_all(facts, totals, rebuilt)
+    else:
+        told_of_counts = "only the counts of the rebuilt state were added up"
+        notes.append(f"{CONSERVATION}: {told_of_counts}; an audit of the whole log does more")
+    anomalies, consequences = judge(primary, secondary)
+    if facts is not None:
+        anomalies = name_messages(anomalies, facts)
     refusals, records = _refused(subject.expected)
-    series = series_of(subject.facts, totals)
-    corrections, by_hand = done_by_hand(subject.facts)
     return AuditReport(
         queue_manager=rebuilt.queue_manager,
         position=rebuilt.position,
         time=rebuilt.time,
-        verdict=verdict,
+        verdict="anomalies" if anomalies else "unproven" if unproven else "agrees",
         anomalies=anomalies,
         consequences=consequences,
         unproven=unproven,
         notes=notes,
-        compared=_compared(rebuilt.position, found, totals),
-        conservation=summary_of(totals),
-        totals=[one for one in totals if one["kind"] != "subscription"],
-        subscription_totals=_described(
-            totals, rebuilt.subscriptions, subscription_ends(subject.facts)
-        ),
+        compared=compared,
         refusals=refusals,
         refused_records=records,
-        corrections=corrections,
-        by_hand=by_hand,
         digest=rebuilt.digest,
         chain=rebuilt.chain.hex() if rebuilt.position >= 0 else "",
-        proven=proof_of(rebuilt.position, laws=laws),
+        proven={
+            "since": subject.since,
+            "until": rebuilt.position,
+            "start": subject.start,
+            "laws": laws,
+        },
         stuck_groups=rebuilt.groups,
         stalls=rebuilt.stalls,
-        never_used=never_used(subject.facts, totals),
-        slowest_settlements=slowest_settlements(subject.facts),
-        depth=series.depth,
-        oldest_age_seconds=series.oldest_age_seconds,
-        redeliveries=series.redeliveries,
+        **told,
     )
 
 
-def proof_of(
-    position: int,
-    *,
-    since: int = 0,
-    start: str = "the beginning of the log",
-    laws: Sequence[dict[str, Any]] = (),
-) -> dict[str, Any]:
-    """What was proven: the positions from a start on, in words too, and the laws that were asked.
-
-    See `lawfulness.breaches` for what is told of a law.
-    """
-    return {"since": since, "until": position, "start": start, "laws": [*laws]}
+def _of_all(facts: Facts, totals: list[Total], rebuilt: Rebuilt) -> dict[str, Any]:
+    """What a report tells of a log from its beginning on."""
+    series = series_of(facts, totals)
+    return {
+        "conservation": summary_of(totals),
+        "totals": [one for one in totals if one["kind"] != "subscription"],
+        "subscription_totals": _described(totals, rebuilt.subscriptions, subscription_ends(facts)),
+        "never_used": never_used(facts, totals),
+        "slowest_settlements": slowest_settlements(facts),
+        "depth": series.depth,
+        "oldest_age_seconds": series.oldest_age_seconds,
+        "redeliveries": series.redeliveries,
+    }
 
 
 REFUSED = """
@@ -252,14 +260,11 @@ def _stall_notes(stalls: list[dict[str, Any]]) -> list[str]:
     return [f"{told}: {len(stalls)}"]
 
 
-def _compared(position: int, found: Differences, totals: list[dict[str, Any]]) -> dict[str, int]:
-    """How many of what were compared."""
+def _counted(totals: list[Total]) -> dict[str, int]:
+    """How many there are of what totals tell of."""
     kinds = Counter(one["kind"] for one in totals)
     puts = [one for one in totals if one["kind"] != "subscription"]
     return {
-        "operations": position + 1,
-        "outcomes": found.compared,
-        "recorded outcomes": found.recorded,
         "messages": sum(one["put"] for one in puts),
         "deliveries": sum(one["deliveries"] for one in totals),
         "queues": kinds["queue"],
@@ -269,7 +274,7 @@ def _compared(position: int, found: Differences, totals: list[dict[str, Any]]) -
 
 
 def _described(
-    totals: list[dict[str, Any]],
+    totals: list[Total],
     standing: list[dict[str, Any]],
     ends: dict[int, tuple[int, str]],
 ) -> list[dict[str, Any]]:
@@ -291,7 +296,7 @@ def _described(
 
 def _live(subject: Subject, notes: list[str]) -> list[Evidence]:
     rebuilt, live = subject.rebuilt, subject.live
-    if live is None:
+    if live is None or live.position != rebuilt.position:
         notes.append("the live state was not compared: there is no checkpoint at this position")
         return []
     told = compare_live(rebuilt.root_bytes, rebuilt.block_bytes(), live, rebuilt.position)

@@ -1,4 +1,4 @@
-"""One audit on its way: what is read, aligned, folded, held against anchors and compared."""
+"""An audit on its way: what is read, aligned, folded, held against anchors and compared."""
 
 from __future__ import annotations
 
@@ -30,93 +30,95 @@ from ledgermq_spark.rebuild.rebuilt import Rebuilt
 from ledgermq_spark.rebuild.stopping import hole_told
 
 
-class Auditing:
-    """One audit on its way: what was found so far, and up to where things can be compared."""
-
-    def __init__(
-        self,
-        work: Work,
-        position: int,
-        with_facts: Callable[[Facts], None] | None,
-        noted: Noted,
-    ) -> None:
-        self._work = work
-        self._with_facts = with_facts
-        self._noted = noted
-        self._asked = position
-        self._findings: list[Evidence] = []
-        self._of_headers: list[Evidence] = []
-        self._unproven: list[str] = []
-
-    def run(self, live_position: int | None) -> AuditReport:
-        """Read, align, fold, ask the laws, compare."""
-        work, position, findings = self._work, self._asked, self._findings
-        with work.stage("reading checkpoints"):
-            checkpoints = checkpoints_of(work)
-            live = checkpoint_at(checkpoints, position, live_position, findings)
-        with work.stage("folding and reading the log", 1):
-            rebuilt, read, lanes = read_all(work, position)
-            engine = work.engine(rebuilt.files)
-            operations = Frame.taken(engine, "operations_read", read)
-            told = hear(work, Frame.taken(engine, "lanes", lanes), checkpoints, self._noted)
-            self._of_headers = [*check_operation_headers(operations), *told.of_headers]
-            if rebuilt.skipped:
-                read = work.operations(position, skipped=rebuilt.skipped)
-                operations = Frame.taken(engine, "operations_read", read)
-        findings.extend(told.findings)
-        answered = told.outcomes.where(f"NOT ({answered_before(rebuilt.skipped)})")
-        recorded = answered.where(f"position <= {position}")
-        with work.stage("comparing the digest chain", 2):
-            proof = prove_chain(work, rebuilt, recorded, told, findings, self._unproven)
-        with work.stage("aligning log and lanes", 3):
-            aligned = alignment(operations, answered, position + 1)
-        findings.extend(aligned.evidence)
-        proof = tell_of_cut(told, proof, findings)
-        end = _comparable_end(rebuilt, aligned.comparable_until, findings, self._unproven)
-        if end < position:
-            live = None
-            operations = operations.where(f"position <= {end}")
-            recorded = recorded.where(f"position <= {end}")
-            if end != rebuilt.position:
-                with work.stage("folding again, up to the gap", 3):
-                    rebuilt = fold(work, end, tells=EVERYTHING)
-        report = self._compare(rebuilt, operations, recorded, live)
-        report = replace(report, chain_proof=proof.as_dict() | {"told": proof.told()})
+def audit_of_all(
+    work: Work,
+    position: int,
+    live_position: int | None,
+    noted: Noted,
+    with_facts: Callable[[Facts], None] | None,
+) -> AuditReport:
+    """Read, align, fold, ask the laws, compare: all of a log up to a position."""
+    findings: list[Evidence] = []
+    unproven: list[str] = []
+    with work.stage("reading checkpoints"):
+        checkpoints = checkpoints_of(work)
+        live = checkpoint_at(checkpoints, position, live_position, findings)
+    with work.stage("folding and reading the log", 1):
+        rebuilt, read, lanes = read_all(work, position)
+        engine = work.engine(rebuilt.files)
+        operations = Frame.taken(engine, "operations_read", read)
+        told = hear(work, Frame.taken(engine, "lanes", lanes), checkpoints, noted)
+        of_headers = [*check_operation_headers(operations), *told.of_headers]
         if rebuilt.skipped:
-            report = replace(report, notes=[*report.notes, *declaration_notes(operations)])
-        if end < position:
-            note = f"nothing above position {end} was compared, up to {position}"
-            report = replace(report, notes=[*report.notes, note])
-        work.tell("done", STEPS, STEPS)
-        return report
+            read = work.operations(position, skipped=rebuilt.skipped)
+            operations = Frame.taken(engine, "operations_read", read)
+    findings.extend(told.findings)
+    answered = told.outcomes.where(f"NOT ({answered_before(rebuilt.skipped)})")
+    recorded = answered.where(f"position <= {position}")
+    with work.stage("comparing the digest chain", 2):
+        proof = prove_chain(work, rebuilt, recorded, told, findings, unproven)
+    with work.stage("aligning log and lanes", 3):
+        aligned = alignment(operations, answered, position + 1)
+    findings.extend(aligned.evidence)
+    proof = tell_of_cut(told, proof, findings)
+    end = _comparable_end(rebuilt, aligned.comparable_until, findings, unproven)
+    notes = declaration_notes(operations) if rebuilt.skipped else []
+    if end < position:
+        notes.append(f"nothing above position {end} was compared, up to {position}")
+        live = None
+        operations = operations.where(f"position <= {end}")
+        recorded = recorded.where(f"position <= {end}")
+        if end != rebuilt.position:
+            with work.stage("folding again, up to the gap", 3):
+                rebuilt = fold(work, end, tells=EVERYTHING)
+    facts = facts_of(rebuilt, operations)
+    if with_facts is not None:
+        with_facts(facts)
+    subject = Subject(
+        rebuilt=rebuilt,
+        lanes=work.claim.lanes,
+        operations=operations,
+        expected=Frame(engine, facts.frame("outcomes")),
+        recorded=recorded,
+        facts=facts,
+        live=live,
+        floors=lane_floors(work, recorded),
+        answered_until=answered_until(recorded, live),
+        first_findings=findings,
+        of_headers=of_headers,
+        unproven=unproven,
+        notes=notes,
+    )
+    return report_on(work, subject, proof)
 
-    def _compare(
-        self,
-        rebuilt: Rebuilt,
-        operations: Frame,
-        recorded: Frame,
-        live: Checkpoint | None,
-    ) -> AuditReport:
-        work = self._work
-        facts = facts_of(rebuilt, operations)
-        if self._with_facts is not None:
-            self._with_facts(facts)
-        with work.stage("comparing, and asking the laws", 4):
-            subject = Subject(
-                rebuilt=rebuilt,
-                lanes=work.claim.lanes,
-                operations=operations,
-                recorded=recorded,
-                facts=facts,
-                live=live,
-                floors=lane_floors(work, recorded),
-                answered_until=answered_until(recorded, live),
-                first_findings=self._findings,
-                of_headers=self._of_headers,
-                unproven=self._unproven,
-            )
-            report = audit(subject)
-        return replace(report, seconds=work.seconds)
+
+def audit_behind(
+    work: Work, told: Witnesses, base: Checkpoint | None, subject: Subject
+) -> AuditReport:
+    """Compare what stands behind a state that is taken as it is; None: from the beginning on.
+
+    Of what the subject has, `recorded` are all outcomes that there are.
+    """
+    rebuilt, findings, unproven = subject.rebuilt, subject.first_findings, subject.unproven
+    answered = subject.recorded.where(f"NOT ({answered_before(rebuilt.skipped)})")
+    recorded = answered.where(f"position <= {rebuilt.position}")
+    with work.stage("comparing the digest chain", 3):
+        proof = prove_chain(work, rebuilt, recorded, told, findings, unproven, base=base)
+        proof = tell_of_cut(told, proof, findings)
+    if rebuilt.stopped is not None:
+        unproven.append(f"the fold stopped above position {rebuilt.position}")
+    behind = recorded.where(f"position >= {subject.since}")
+    until = answered_until(behind, subject.live)
+    return report_on(work, replace(subject, recorded=behind, answered_until=until), proof)
+
+
+def report_on(work: Work, subject: Subject, proof: ChainProof) -> AuditReport:
+    """The report on all that was read, with what anchors prove of it."""
+    with work.stage("comparing, and asking the laws", 4):
+        report = audit(subject)
+    work.tell("done", STEPS, STEPS)
+    told = proof.as_dict() | {"told": proof.told()}
+    return replace(report, chain_proof=told, seconds=work.seconds)
 
 
 def checkpoints_of(work: Work) -> Checkpoints:

@@ -13,7 +13,7 @@ from ledgermq_spark.archive.proving import ProvenStretch, prove_stretches
 from ledgermq_spark.audit.above import archive_anchors
 from ledgermq_spark.audit.anchors import Anchor
 from ledgermq_spark.audit.audit import AuditReport
-from ledgermq_spark.audit.auditing import Auditing, audit_of_nothing
+from ledgermq_spark.audit.auditing import audit_of_all, audit_of_nothing
 from ledgermq_spark.audit.behind.archived import audit_of_new
 from ledgermq_spark.audit.behind.trimmed import audit_of_rest
 from ledgermq_spark.audit.findings.evidence import Evidence
@@ -153,7 +153,7 @@ def run_audit(
         return audit_of_new(work, kept, position, live_position, noted)
     if work.log.start > 0:
         return audit_of_rest(work, position, live_position, noted)
-    return Auditing(work, position, with_facts, noted).run(live_position)
+    return audit_of_all(work, position, live_position, noted, with_facts)
 
 
 def run_proof(

@@ -77,12 +77,17 @@ def test_an_audit_looks_at_what_is_new_and_says_what_was_proven_before(spark, lo
 
 
 @pytest.mark.long
-def test_what_is_wrong_above_the_proven_position_is_found(spark, broker, tmp_path):
+@pytest.mark.parametrize(
+    ("queue", "plant", "kind"),
+    [one for one in PLANTS if one[0] in ("altered", "content", "duplicated")],
+)
+def test_what_is_wrong_above_the_proven_position_is_found(
+    spark, broker, tmp_path, queue, plant, kind
+):
     """It is not noted as proven, so that the next audit finds it again."""
     script = Script(step_us=0)
     RandomLog(script, topics=True).grow(60)
     proven = len(script.entries) - 1
-    queue, plant, kind = PLANTS[0]
     conversation(script, queue)
     plain = [replace(one, stamp=1, wait_seconds=0.0) for one in script.entries]
     log = write(broker.bootstrap, plain, alter=lambda outcomes: plant(outcomes, queue))

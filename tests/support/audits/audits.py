@@ -75,6 +75,7 @@ def subject_of(
         rebuilt=rebuilt_as(state),
         lanes=LANES,
         operations=Frame(engine, facts.frame("operations")),
+        expected=Frame(engine, facts.frame("outcomes")),
         recorded=outcomes_frame(engine, recorded or outcomes),
         facts=facts,
     )

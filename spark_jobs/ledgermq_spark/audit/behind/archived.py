@@ -15,16 +15,14 @@ from ledgermq_spark.archive.judged import judged_facts
 from ledgermq_spark.archive.log_archive import PROVEN, LogArchive
 from ledgermq_spark.archive.stretch import FOLD, ArchiveBrokenError, Stretch
 from ledgermq_spark.archive.updating import extend
-from ledgermq_spark.audit.audit import AuditReport
-from ledgermq_spark.audit.auditing import checkpoint_at, checkpoints_of
-from ledgermq_spark.audit.behind.rest import Rest, audit_rest
+from ledgermq_spark.audit.audit import AuditReport, Subject
+from ledgermq_spark.audit.auditing import audit_behind, checkpoint_at, checkpoints_of
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.headers import check_operation_headers
-from ledgermq_spark.audit.lawfulness import breaches
-from ledgermq_spark.audit.report.by_hand import done_by_hand
+from ledgermq_spark.audit.lane_ends import lane_floors
 from ledgermq_spark.audit.witnesses import Noted, hear
+from ledgermq_spark.jobs.reading import told_outcomes
 from ledgermq_spark.jobs.work import Work
-from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.log.positions import PositionOutOfRangeError
 from ledgermq_spark.rebuild.rebuilt import rebuilt_from
@@ -68,26 +66,23 @@ def audit_of_new(
         read = work.operations(position, new[0].first)
         operations = Frame.taken(facts.engine, "operations_read", read)
         told = hear(work, lanes, checkpoints, noted)
-    with work.stage("asking the laws", 4):
-        of_laws, laws = breaches(facts, LAWS)
-        corrections, by_hand = done_by_hand(facts)
-    rest = Rest(
-        base=None if base is None else base.state(),
+    subject = Subject(
         rebuilt=rebuilt,
+        lanes=work.claim.lanes,
         operations=operations,
-        told=told,
-        live=live,
-        lanes_from=lanes_from,
-        findings=[*findings, *told.findings],
-        of_headers=[*check_operation_headers(operations), *told.of_headers],
-        of_laws=of_laws,
-        laws=laws,
-        corrections=corrections,
-        by_hand=by_hand,
+        expected=told_outcomes(rebuilt, facts.engine),
+        recorded=told.outcomes,
+        facts=facts,
+        is_whole=False,
+        since=new[0].first,
         start=_start(base),
+        live=live,
+        floors=lane_floors(work, told.outcomes, lanes_from),
+        first_findings=[*findings, *told.findings],
+        of_headers=[*check_operation_headers(operations), *told.of_headers],
         notes=notes,
     )
-    report = audit_rest(work, rest)
+    report = audit_behind(work, told, None if base is None else base.state(), subject)
     if report.verdict == "agrees":
         archive.note_proven(_noted(work, report))
     return report

@@ -7,12 +7,12 @@ fold that begins with the checkpoint, which is taken as it is.
 
 from __future__ import annotations
 
-from ledgermq_spark.audit.audit import AuditReport
-from ledgermq_spark.audit.auditing import checkpoint_at, checkpoints_of, witnessed
-from ledgermq_spark.audit.behind.rest import Rest, audit_rest
+from ledgermq_spark.audit.audit import AuditReport, Subject
+from ledgermq_spark.audit.auditing import audit_behind, checkpoint_at, checkpoints_of, witnessed
 from ledgermq_spark.audit.headers import check_operation_headers
+from ledgermq_spark.audit.lane_ends import lane_floors
 from ledgermq_spark.audit.witnesses import Noted, hear
-from ledgermq_spark.jobs.reading import fold, lanes_frame
+from ledgermq_spark.jobs.reading import fold, lanes_frame, told_outcomes
 from ledgermq_spark.jobs.work import Work
 from ledgermq_spark.laws.engines.frame import Frame
 
@@ -41,16 +41,21 @@ def audit_of_rest(
     live = checkpoint_at(checkpoints, position, live_position, findings)
     with work.stage("folding", 2):
         rebuilt = fold(work, position, base, tells=("outcome", "links"))
-    rest = Rest(
-        base=base,
+    subject = Subject(
         rebuilt=rebuilt,
+        lanes=work.claim.lanes,
         operations=operations,
-        told=told,
-        live=live,
-        findings=findings,
-        of_headers=of_headers,
+        expected=told_outcomes(rebuilt, lanes.engine),
+        recorded=told.outcomes,
+        facts=None,
+        is_whole=False,
+        since=base.position + 1,
         start=f"the checkpoint at position {base.position}, taken as it is",
+        live=live,
+        floors=lane_floors(work, told.outcomes),
+        first_findings=findings,
+        of_headers=of_headers,
         unproven=[reach],
         notes=["no law was asked: laws need the log from position 0 on, or an archive of it"],
     )
-    return audit_rest(work, rest)
+    return audit_behind(work, told, base, subject)
