@@ -339,3 +339,39 @@ def test_a_reader_that_does_not_close_any_more_holds_up_nobody(monkeypatch, read
 
     threading.Thread(target=reading, daemon=True).start()
     assert ended.wait(20)
+
+
+class SmallRecords:
+    """A consumer of a log of small records, which counts how many it was asked for."""
+
+    def __init__(self) -> None:
+        self.next = self.read = 0
+
+    def assign(self, partitions):
+        """Goes where it is sent."""
+        self.next = partitions[0].offset
+
+    def consume(self, count):
+        """The next records."""
+        places = range(self.next, self.next + count)
+        self.next += count
+        self.read += count
+        return [
+            SimpleNamespace(error=lambda: None, offset=lambda at=at: at, value=lambda: bytes(100))
+            for at in places
+        ]
+
+
+def test_records_that_come_by_again_leave_the_memory_of_others_alone(monkeypatch):
+    """Counted twice, they took all of it, for as long as bodies were read without a pause (D6)."""
+    consumer = SmallRecords()
+    monkeypatch.setattr(bodies_module, "READ_BYTES", 120_000)
+    monkeypatch.setattr(bodies_module, "take_batch", lambda one, count, _: one.consume(count))
+    reader = LogReader("127.0.0.1:9092", "t", 0, 5)
+    monkeypatch.setattr(reader, "_consumer", consumer)
+    for position in range(900, -1, -10):
+        assert reader.value_at(position) == bytes(100)
+    before = consumer.read
+    for position in range(1_000):
+        reader.value_at(position)
+    assert consumer.read == before

@@ -122,6 +122,8 @@ class LogReader:
             return
         offset, value = message.offset(), message.value()
         self._next = offset + 1
+        # Read on from an earlier position, what is there comes by again.
+        self._pool_bytes -= len(self._pool.pop(offset, None) or b"")
         self._pool[offset] = value
         self._pool_bytes += len(value or b"")
         # How long records are here, for the choice between reading on and seeking.
