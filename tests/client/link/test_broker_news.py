@@ -3,6 +3,7 @@
 import logging
 import socket
 import time
+from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError
@@ -140,6 +141,27 @@ def test_operations_without_a_broker_are_held_up_until_they_are_given_up():
     finally:
         transport.close(0.0)
     assert not transport.is_held_up
+
+
+@pytest.mark.parametrize("written", [0, 1])
+def test_a_producer_that_was_closed_keeps_no_threads(written):
+    """Else who connects often has hundreds of them, and as many ways to the broker."""
+
+    def threads():
+        return {one.name for one in Path("/proc/self/task").iterdir()}
+
+    settings = ConnectionSettings(bootstrap=f"127.0.0.1:{closed_port()}", queue_manager="QM1")
+    before = threads()
+    transport = Transport(settings, Claim("QM1", 0, 1), BrokerNews(settings.bootstrap))
+    for _ in range(written):
+        transport.write(b"operation", [])
+    assert len(threads() - before) > 1
+    transport.close(0.0)
+    assert threads() <= before
+    for use in (transport.serve, transport.beat, lambda: transport.write(b"operation", [])):
+        with pytest.raises(ledgermq.ConnectionClosedError):
+            use()
+    transport.close(0.0)
 
 
 class Counting:

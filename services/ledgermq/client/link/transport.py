@@ -11,6 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -35,6 +36,7 @@ from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
 from ledgermq.wire.topics.registry import Claim
 
 LOGGER = logging.getLogger("ledgermq.client")
+CLOSED: Final = "the connection is closed; connect again"
 # Of Linux; elsewhere there is none.
 CLOCK: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
 QUEUE_FULL_WAIT_SECONDS: Final = 0.05
@@ -192,7 +194,7 @@ class Transport:
         deadline = time.monotonic() + QUEUE_FULL_SECONDS
         while True:
             if self._closed:
-                raise ConnectionClosedError("the connection is closed; connect again")
+                raise ConnectionClosedError(CLOSED)
             try:
                 self._producer.produce(
                     topic, value, key, self._partition, headers=list(headers), on_delivery=report
@@ -205,9 +207,11 @@ class Transport:
                         f"{self._settings.bootstrap} fills the queue of this connection; try again "
                         "when the broker is back"
                     ) from error
-                self._producer.poll(QUEUE_FULL_WAIT_SECONDS)
+                self._poll(QUEUE_FULL_WAIT_SECONDS)
             except KafkaException as error:
                 raise self._refused(topic, len(value), error.args[0]) from error
+            except RuntimeError:
+                raise ConnectionClosedError(CLOSED) from None
 
     def _refused(self, topic: str, size_bytes: int, error: KafkaError) -> LedgerMQError:
         """Why a record was not even queued; that a right is missing is known from earlier ones."""
@@ -220,7 +224,13 @@ class Transport:
         )
 
     def serve(self) -> None:
-        self._producer.poll(0.0)
+        self._poll(0.0)
+
+    def _poll(self, seconds: float) -> None:
+        try:
+            self._producer.poll(seconds)
+        except RuntimeError:
+            raise ConnectionClosedError(CLOSED) from None
 
     def clock(self) -> float:
         """Seconds on a clock of the machine that only goes forward, also while the machine sleeps.
@@ -236,15 +246,19 @@ class Transport:
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
-            self._producer.poll(min(left, 0.1))
+            self._poll(min(left, 0.1))
         return True
 
     def close(self, timeout_seconds: float) -> None:
         """Lets what is on its way arrive, at most for the time-out; then nothing more is sent."""
         self._closed = True
-        if self._producer.flush(min(timeout_seconds, KAFKA_SECONDS_MAX)):
-            self._producer.purge()
-            self._producer.flush(1.0)
+        # It says so where it was closed before.
+        with suppress(RuntimeError):
+            if self._producer.flush(min(timeout_seconds, KAFKA_SECONDS_MAX)):
+                self._producer.purge()
+                self._producer.flush(1.0)
+            # Else its threads and its way to the broker were there until Python looks for cycles.
+            self._producer.close()
 
 
 def _reporting(receipt: LogReceipt, note: Callable[[KafkaError | None, Any], None]) -> Any:
