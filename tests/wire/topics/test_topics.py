@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import os
 import socket
+import time
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
+from ledgermq.processor.checkpoints.stored_records import checkpoint_producer, write_all
 from ledgermq.wire.topics.address import AddressError
-from ledgermq.wire.topics.log_topics import TopicError, Topics, ensure_topics, lane_partition
+from ledgermq.wire.topics.log_topics import (
+    CHECKPOINTS_SEGMENT_BYTES,
+    TopicError,
+    Topics,
+    ensure_topics,
+    lane_partition,
+)
+from ledgermq.wire.topics.reading import partition_reader
 
 pytestmark = pytest.mark.kafka
 PREFIXES = itertools.count()
@@ -87,8 +97,28 @@ def test_topics_are_created_with_explicit_settings(broker, admin, topics):
     assert found["outcomes"]["retention.ms"] == str(7 * 24 * 3600 * 1000)
     assert found["questions"]["retention.ms"] == str(10 * 60 * 1000)
     assert found["checkpoints"]["cleanup.policy"] == "compact"
+    assert found["checkpoints"]["segment.ms"] == str(3600 * 1000)
     for kind in ("outcomes", "questions", "checkpoints"):
         assert found[kind]["flush.messages"] != "1"
+
+
+@pytest.mark.slow
+def test_checkpoints_that_were_replaced_do_not_stay(broker, topics):
+    """Kafka closed a segment after a gigabyte or a week, and workers read it all at their start."""
+    ensure_topics(broker.bootstrap, topics, partitions=1, lanes=1)
+    producer = checkpoint_producer(broker.bootstrap, 30.0)
+    records = [(b"QM1/chunk/%d" % (number % 2), os.urandom(1024 * 1024)) for number in range(40)]
+    write_all(producer, topics.checkpoints, 0, records, 60.0)
+
+    def kept_bytes():
+        with partition_reader(broker.bootstrap, 15.0) as reader:
+            found = reader.records(topics.checkpoints, 0, *reader.ends(topics.checkpoints, 0))
+            return sum(len(one.value() or b"") for one in found)
+
+    deadline = time.monotonic() + 90
+    while kept_bytes() > CHECKPOINTS_SEGMENT_BYTES // 2:
+        assert time.monotonic() < deadline, "they are all there"
+        time.sleep(1)
 
 
 def test_existing_topics_are_verified_and_left_alone(broker, admin, topics):

@@ -41,6 +41,10 @@ OPERATION_BYTES_MAX: Final = 8 * 1024 * 1024
 DERIVED_BYTES_MAX: Final = 10 * 1024 * 1024
 OUTCOMES_RETENTION_MS: Final = 7 * 24 * 3600 * 1000
 QUESTIONS_RETENTION_MS: Final = 10 * 60 * 1000
+# Kafka compacts closed segments alone, and its own close after a week or a gigabyte: so much a
+# worker would read at its start, for the few records that count.
+CHECKPOINTS_SEGMENT_MS: Final = 3600 * 1000
+CHECKPOINTS_SEGMENT_BYTES: Final = 32 * 1024 * 1024
 KINDS: Final = ("registry", "operations", "outcomes", "questions", "checkpoints")
 
 _PREFIX = re.compile(rf"[A-Za-z0-9._-]{{1,{PREFIX_CHARACTERS_MAX}}}", re.ASCII)
@@ -143,7 +147,15 @@ def _wanted(topics: Topics, partitions: int, lanes: int, replicas: int) -> list[
             partitions,
             derived | {"retention.ms": str(QUESTIONS_RETENTION_MS), "segment.ms": "300000"},
         ),
-        topics.checkpoints: (partitions, derived | {"cleanup.policy": "compact"}),
+        topics.checkpoints: (
+            partitions,
+            derived
+            | {
+                "cleanup.policy": "compact",
+                "segment.ms": str(CHECKPOINTS_SEGMENT_MS),
+                "segment.bytes": str(CHECKPOINTS_SEGMENT_BYTES),
+            },
+        ),
     }
     return [
         NewTopic(name, num_partitions=count, replication_factor=replicas, config=config)
