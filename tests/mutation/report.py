@@ -55,7 +55,7 @@ def reasons_in(path: Path) -> dict[str, str]:
 
 
 def part(package: str, verdicts: list[Verdict], how: str, reasons: dict[str, str]) -> str:
-    """The part of one package: counts by file, then the survivors."""
+    """The part of one package: counts by file, the survivors, then reasons that nothing needs."""
     tried = [one for one in verdicts if one.outcome != "untried"]
     alive = [one for one in tried if one.alive]
     explained = sum(name_of(one) in reasons for one in alive)
@@ -87,6 +87,9 @@ def part(package: str, verdicts: list[Verdict], how: str, reasons: dict[str, str
         missing = "no test executes it" if one.outcome == "unexecuted" else "**not explained**"
         reason = reasons.get(name_of(one), missing)
         lines.append(f"| {one.file}:{one.line} | `{before}` | `{after}` | {reason} |")
+    names = {name_of(one) for one in verdicts}
+    stale = [one for one in reasons if one.startswith(f"{package}/") and one not in names]
+    lines += ["", *(f"* The reason for `{one}` is for no mutant any more." for one in stale)]
     return "\n".join(lines) + "\n"
 
 
