@@ -82,11 +82,9 @@ def _arrive(
     state.lifetimes.note(store, state.time)
     born: list[Message] = []
     unborn: list[Message] = []
-    grouped = False
     for message in messages:
         held[message.sequence] = message
         times = message.times
-        grouped = grouped or message.group is not None
         if times is not None:
             if times.expires_at >= 0:
                 state.expiries.add((times.expires_at, created, message.sequence, message))
@@ -98,8 +96,7 @@ def _arrive(
     move(entry, store, unborn, before, UNBORN, session=session)
     if store.group_order is not None:
         store.group_order.add(messages)
-    if grouped:
-        join_groups(store, messages)
+    join_groups(store, messages)
     first, last = messages[0].sequence, messages[-1].sequence
     blocks = range(first // BLOCK_MESSAGES, last // BLOCK_MESSAGES + 1)
     store.touched_blocks.update(dict.fromkeys(blocks))
