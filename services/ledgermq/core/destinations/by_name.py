@@ -89,8 +89,7 @@ def new_destination(state: QueueManager, destination: str, position: int) -> Que
 
 
 def add_destination(state: QueueManager, found: Queue) -> None:
-    """Adds a queue or topic, unless it is there; what waited for room may find other settings."""
-    found.settings = _settings_in_force(state, found)
+    """Adds a queue or topic, unless it is there."""
     known = state.topics if isinstance(found, Topic) else state.queues
     standing = known.get(found.name)
     if standing is found:
