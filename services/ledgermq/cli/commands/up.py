@@ -6,7 +6,6 @@ import os
 import shlex
 import signal
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 import click
@@ -59,7 +58,8 @@ def up(
             "and no TLS, and listens on this machine only"
         )
     for number in stop_signals():
-        signal.signal(number, _interrupt)
+        # Whatever tells it to stop while it starts ends it as Ctrl-C does.
+        signal.signal(number, signal.default_int_handler)
     with announce(data_directory) as tell_others:
         supervisor = Supervisor(
             data_directory,
@@ -82,11 +82,6 @@ def up(
         output.remark("Stopped; the data stay.")
         return OK
     return REFUSED
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Whatever tells it to stop while it starts ends as Ctrl-C does."""
-    raise KeyboardInterrupt
 
 
 def _introduce(output: Output, directory: Path, bootstrap: str, queue_manager: str) -> None:

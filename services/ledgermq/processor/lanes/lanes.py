@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -74,27 +75,20 @@ class _Held(NamedTuple):
         return len(self.outcome.messages) if isinstance(self.outcome, Delivered) else 1
 
 
+@dataclass(slots=True)
 class _Draft:
-    __slots__ = (
-        "appended",
-        "chain",
-        "lane",
-        "outcomes",
-        "previous_index",
-        "previous_position",
-        "size_bytes",
-    )
+    """The next chunk of a connection; `chain` is of the position of its last outcome.
 
-    def __init__(self, lane: int, previous_position: int, previous_index: int) -> None:
-        self.lane = lane
-        self.previous_position = previous_position
-        self.previous_index = previous_index
-        # Of the position of the last outcome.
-        self.chain = b""
-        self.outcomes: list[Outcome] = []
-        # How many of them answer operations that were appended at each time in ms.
-        self.appended: dict[int, int] = {}
-        self.size_bytes = 0
+    `appended` has how many of its outcomes answer operations that were appended at each time in ms.
+    """
+
+    lane: int
+    previous_position: int
+    previous_index: int
+    chain: bytes = b""
+    outcomes: list[Outcome] = field(default_factory=list)
+    appended: dict[int, int] = field(default_factory=dict)
+    size_bytes: int = 0
 
 
 def _bytes_beside_bodies(delivered: Delivered) -> int:
