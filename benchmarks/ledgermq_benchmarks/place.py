@@ -78,15 +78,21 @@ class BenchPlace:
 
     def start_worker(self, **settings: object) -> float:
         """Starts a worker and does not wait for it; the moment, on the monotonic clock."""
-        command = [sys.executable, "-m", "ledgermq.processor", "--bootstrap", self.bootstrap]
-        command += ["--topic-prefix", self.topics.prefix, "--name", self._name]
-        command += ["--partitions", str(len(self.queue_managers)), "--lanes", str(LANES)]
-        command += ["--data-dir", str(Path(self._directory.name) / self._name), "--web-port", "-1"]
-        variables = {f"LEDGERMQ_{name}": str(value) for name, value in settings.items()}
+        given = {
+            "bootstrap": self.bootstrap,
+            "topic_prefix": self.topics.prefix,
+            "name": self._name,
+            "partitions": len(self.queue_managers),
+            "lanes": LANES,
+            "data_directory": Path(self._directory.name) / self._name,
+            "web_port": -1,
+            **settings,
+        }
+        variables = {f"LEDGERMQ_{name.upper()}": str(value) for name, value in given.items()}
         with self._log.open("ab") as output:
             started = time.monotonic()
             worker = subprocess.Popen(
-                command,
+                [sys.executable, "-m", "ledgermq.processor"],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -78,12 +78,16 @@ def worker(broker, topic_prefix, tmp_path_factory) -> Iterator[str]:
     directory = tmp_path_factory.mktemp("cli-worker")
     with (directory / "log").open("w") as log:
         process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "ledgermq.processor", "--bootstrap", broker.bootstrap),
-                *("--topic-prefix", topic_prefix, "--data-dir", directory, "--web-port", "-1"),
-            ],
+            [sys.executable, "-m", "ledgermq.processor"],
             stdin=subprocess.DEVNULL,
             stderr=log,
+            env={
+                **os.environ,
+                "LEDGERMQ_BOOTSTRAP": broker.bootstrap,
+                "LEDGERMQ_TOPIC_PREFIX": topic_prefix,
+                "LEDGERMQ_DATA_DIRECTORY": str(directory),
+                "LEDGERMQ_WEB_PORT": "-1",
+            },
         )
     try:
         _wait_for(broker.bootstrap, topic_prefix, process, directory / "log")

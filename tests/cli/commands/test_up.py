@@ -121,17 +121,17 @@ def worker_of(directory: Path) -> int:
         int(entry.name)
         for entry in Path("/proc").iterdir()
         if entry.name.isdigit()
-        and str(directory / "worker").encode() in _command_line(entry).split(b"\0")
+        and f"LEDGERMQ_DATA_DIRECTORY={directory / 'worker'}".encode() in _variables(entry)
     ]
     (pid,) = found
     return pid
 
 
-def _command_line(process: Path) -> bytes:
+def _variables(process: Path) -> list[bytes]:
     try:
-        return (process / "cmdline").read_bytes()
+        return (process / "environ").read_bytes().split(b"\0")
     except OSError:
-        return b""
+        return []
 
 
 def test_a_taken_port_is_named(tmp_path):

@@ -134,11 +134,11 @@ def test_a_checkpoint_of_another_log_stops_the_start_until_it_is_discarded(
     refused = place.worker("second", ready=False)
     assert refused.wait() == 4
     assert said in refused.log
-    assert "discard-checkpoints" in refused.log
-    command = [sys.executable, "-m", "ledgermq.processor", "discard-checkpoints"]
+    assert "ledgermq checkpoint discard --queue-manager QM1 --yes" in refused.log
+    command = [sys.executable, "-m", "ledgermq", "checkpoint", "discard", "--yes"]
     command += ["--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "QM1: " in done.stdout
+    assert "of QM1 discarded" in done.stdout
     worker = place.worker("third")
     assert "(from the beginning)" in worker.log
     check_history(place)

@@ -1,4 +1,4 @@
-"""Discarding checkpoints where it cannot be done: a sentence and an exit code, no traceback."""
+"""Discarding checkpoints where it cannot be done: a sentence, no traceback."""
 
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -6,11 +6,10 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from ledgermq.processor import __main__ as processor
 from ledgermq.processor.checkpoints import discarding
+from ledgermq.processor.checkpoints.loading import LogIncompleteError
 from ledgermq.processor.checkpoints.stored_records import StoredRecords
 from ledgermq.processor.worker import membership
-from ledgermq.processor.worker.worker import EXIT_FAULT, EXIT_REFUSED, EXIT_UNREACHABLE
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import LogUnreadableError
 from ledgermq.wire.topics.registry import Claim
@@ -38,10 +37,6 @@ def kafka(monkeypatch) -> SimpleNamespace:
         records.take(b"QM1/manifest/3", b"m")
         return records
 
-    def claims(*_, timeout_seconds):
-        kafka.patience.append(timeout_seconds)
-        return [QM1]
-
     def write(_producer, _topic, _partition, records, timeout_seconds):
         kafka.patience.append(timeout_seconds)
         if kafka.fails:
@@ -54,59 +49,49 @@ def kafka(monkeypatch) -> SimpleNamespace:
     monkeypatch.setattr(discarding, "write_all", write)
     monkeypatch.setattr(discarding, "delete_before", lambda *_: None)
     monkeypatch.setattr(discarding, "find_checkpoints", lambda *_, **_more: [])
-    monkeypatch.setattr(processor, "list_queue_managers", claims)
     monkeypatch.setattr(membership, "running_workers", lambda *_: kafka.workers)
     monkeypatch.setattr(membership, "is_stopped", lambda *_: kafka.stopped)
     return kafka
 
 
-def discard(*names: str) -> int:
-    """The exit code of `python -m ledgermq.processor discard-checkpoints`."""
-    chosen = [word for name in names for word in ("--queue-manager", name)]
-    return processor.main(["discard-checkpoints", "--bootstrap", "127.0.0.1:1", *chosen])
+def discard(timeout_seconds: float = 1.0) -> int:
+    """Discards the checkpoints of QM1, unless workers run; how many there were."""
+    topics = Topics("ledgermq")
+    membership.refuse_if_workers_run("", topics, 1.0, discarding.DiscardRefusedError, QM1)
+    return discarding.discard_checkpoints("", topics, QM1, timeout_seconds=timeout_seconds)
 
 
 def test_a_broker_that_does_not_take_it_is_told_in_a_sentence(kafka):
     """Some may be gone and some not; to call it again does the rest."""
     kafka.fails = True
     with pytest.raises(LogUnreadableError, match="not all checkpoints were discarded"):
-        discarding.discard_checkpoints("", Topics("ledgermq"), QM1, timeout_seconds=1.0)
-    assert discard() == EXIT_UNREACHABLE
+        discard()
 
 
 def test_a_log_without_its_beginning_is_refused(kafka):
     """Without checkpoints its state could not be folded again: nothing is written."""
     kafka.begins = 5
-    assert discard() == EXIT_REFUSED
+    with pytest.raises(LogIncompleteError, match="begins at 5, not at 0"):
+        discard()
     assert kafka.written == []
 
 
-def test_it_is_refused_while_a_worker_runs(kafka, caplog):
+def test_it_is_refused_while_a_worker_runs(kafka):
     """That one counts its chunks as stored, and would write checkpoints without them."""
     kafka.workers = ["w1"]
-    assert discard() == EXIT_REFUSED
+    with pytest.raises(discarding.DiscardRefusedError, match=r"\(w1\): stop all workers first"):
+        discard()
     assert kafka.written == []
-    assert "(w1): stop all workers first" in caplog.text
 
 
 def test_a_worker_that_has_stopped_the_queue_manager_is_in_nobodys_way(kafka):
     """It has no checkpoints in its hands; the others that it serves need not stop for this one."""
     kafka.workers, kafka.stopped = ["w1"], True
-    assert discard() == 0
+    assert discard() == 1
     assert kafka.written == [(b"QM1/manifest/3", None)]
 
 
-def test_a_name_that_is_not_in_the_registry_stops_it_for_all(kafka, capsys):
-    """A mistyped name beside a right one is told before anything is discarded."""
-    assert discard("QM1", "QX") == EXIT_FAULT
-    assert "QX" in capsys.readouterr().err
-    assert kafka.written == []
-    assert discard("QM1") == 0
-    assert kafka.written == [(b"QM1/manifest/3", None)]
-
-
-def test_kafka_is_waited_for_as_long_as_the_settings_say(kafka, monkeypatch):
+def test_kafka_is_waited_for_as_long_as_the_caller_says(kafka):
     """A slow broker is given the patience that it was given elsewhere, not one of its own."""
-    monkeypatch.setenv("LEDGERMQ_REQUEST_TIMEOUT_SECONDS", "70")
-    assert discard() == 0
-    assert kafka.patience == [70.0, 70.0, 70.0]
+    assert discard(timeout_seconds=70.0) == 1
+    assert kafka.patience == [70.0, 70.0]

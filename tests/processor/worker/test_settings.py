@@ -1,4 +1,4 @@
-"""Settings of a worker and its command line: what is given, what is refused."""
+"""Settings of a worker and its program: what is given, what is refused."""
 
 import socket
 from pathlib import Path
@@ -98,9 +98,10 @@ def test_the_smallest_values_are_taken(setting, value):
 
 
 def test_a_missing_address_is_a_usage_error(capsys, monkeypatch):
-    """Without --bootstrap the command says what is missing and ends with code 2."""
+    """Without it the program says what is missing and ends with code 2."""
     monkeypatch.delenv("LEDGERMQ_BOOTSTRAP", raising=False)
-    assert main(["--data-dir", "x"]) == 2
+    monkeypatch.setenv("LEDGERMQ_DATA_DIRECTORY", "x")
+    assert main() == 2
     assert "LEDGERMQ_BOOTSTRAP" in capsys.readouterr().err
 
 
@@ -110,5 +111,7 @@ def test_an_unreachable_broker_ends_the_worker_with_a_word(caplog, monkeypatch, 
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
     monkeypatch.setenv("LEDGERMQ_REQUEST_TIMEOUT_SECONDS", "2")
-    assert main(["--bootstrap", address, "--data-dir", str(tmp_path)]) == 3
+    monkeypatch.setenv("LEDGERMQ_BOOTSTRAP", address)
+    monkeypatch.setenv("LEDGERMQ_DATA_DIRECTORY", str(tmp_path))
+    assert main() == 3
     assert address in caplog.text

@@ -25,11 +25,9 @@ CONTEXT.set_forkserver_preload([__name__])
 class ForkedWorker:
     """A running worker, with what `subprocess.Popen` has of a process."""
 
-    def __init__(self, arguments: list[str], environment: dict[str, str], log: Path) -> None:
+    def __init__(self, environment: dict[str, str], log: Path) -> None:
         # A daemon: it ends with the tests, and is not waited for.
-        self._process = CONTEXT.Process(
-            target=_work, args=(arguments, environment, str(log)), daemon=True
-        )
+        self._process = CONTEXT.Process(target=_work, args=(environment, str(log)), daemon=True)
         self._process.start()
         # Its exit code can be read once, by one thread.
         self._reading = threading.Lock()
@@ -55,7 +53,7 @@ class ForkedWorker:
             os.kill(self.pid, number)
 
 
-def _work(arguments: list[str], environment: dict[str, str], log: str) -> None:
+def _work(environment: dict[str, str], log: str) -> None:
     os.environ.clear()
     # The process that forks ends with the tests, and the worker with that.
     os.environ.update(environment | {PARENT_VARIABLE: str(os.getppid())})
@@ -64,4 +62,4 @@ def _work(arguments: list[str], environment: dict[str, str], log: str) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(opened, 1)
     os.dup2(opened, 2)
-    sys.exit(main(arguments))
+    sys.exit(main())

@@ -31,7 +31,7 @@ clock = time.time
 time.time = lambda: clock() + {clock_seconds}
 limits.PROTOCOL_VERSION = {version}
 from ledgermq.processor.__main__ import main
-sys.exit(main(sys.argv[1:]))
+sys.exit(main())
 """
 
 
@@ -137,20 +137,25 @@ class WorkerProcess:
     def __init__(self, place: Place, name: str, environment: dict[str, Any], program: str) -> None:
         self.name = name
         self._log = place.directory / f"{name}-{len(place.workers)}.log"
-        arguments = ["--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix]
-        arguments += ["--data-dir", str(place.directory / name), "--name", name]
-        arguments += ["--partitions", str(place.partitions), "--lanes", str(place.lanes)]
-        given = {"WEB_PORT": -1} | environment
-        variables = {f"LEDGERMQ_{key}": str(value) for key, value in given.items()}
+        given = {
+            "BOOTSTRAP": place.bootstrap,
+            "TOPIC_PREFIX": place.topics.prefix,
+            "DATA_DIRECTORY": place.directory / name,
+            "NAME": name,
+            "PARTITIONS": place.partitions,
+            "LANES": place.lanes,
+            "WEB_PORT": -1,
+        }
+        variables = {f"LEDGERMQ_{key}": str(value) for key, value in (given | environment).items()}
         variables = {**os.environ, "PYTHONPATH": str(SERVICES)} | variables
         self._log.touch()
         self._process: ForkedWorker | subprocess.Popen[bytes]
         if not program:
-            self._process = ForkedWorker(arguments, variables, self._log)
+            self._process = ForkedWorker(variables, self._log)
             return
         with self._log.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", program, *arguments],
+                [sys.executable, "-c", program],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

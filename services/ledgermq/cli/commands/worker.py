@@ -11,23 +11,18 @@ import click
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.running import running_bootstrap
 from ledgermq.cli.options.target import BOOTSTRAP_DEFAULT, data_directory_option
-from ledgermq.cli.options.together import GIVEN, Command, Long, together
+from ledgermq.cli.options.together import GIVEN, Command, Long
 from ledgermq.cli.printing.exits import REFUSED
-from ledgermq.processor.worker.settings import WORKER_OPTIONS, WorkerOption, WorkerSettings
+from ledgermq.processor.worker.settings import LOG_FORMATS, WorkerSettings
 
 
-def _option_of(one: WorkerOption) -> Callable[[Command], Command]:
-    kind: Any = None
-    if one.choices:
-        kind = click.Choice(one.choices)
-    elif one.lowest is not None:
-        kind = Long(one.lowest, one.highest)
-    # Read by the worker's settings, where several values are separated by commas.
-    variable = f"LEDGERMQ_{one.setting.upper()}"
-    text = f"{one.help}  [env var: {variable}]"
-    return click.option(
-        one.flag, one.setting, type=kind, multiple=one.many, metavar=one.metavar, help=text
-    )
+def _setting(flag: str, name: str, text: str, **more: Any) -> Callable[[Command], Command]:
+    """An option for a setting of workers, whose variable the settings read.
+
+    There several values are separated by commas.
+    """
+    variable = f"LEDGERMQ_{name.upper()}"
+    return click.option(flag, name, help=f"{text}  [env var: {variable}]", **more)
 
 
 @click.command(cls=OnceCommand)
@@ -44,7 +39,59 @@ def _option_of(one: WorkerOption) -> Callable[[Command], Command]:
     "Directory of its own, with scratch files in `worker`. Where `ledgermq up` runs on it, its "
     "broker is used."
 )
-@together(*map(_option_of, WORKER_OPTIONS))
+@_setting(
+    "--topic-prefix",
+    "topic_prefix",
+    "Prefix of the names of the log topics on Kafka.  [default: ledgermq]",
+    metavar="PREFIX",
+)
+@_setting(
+    "--queue-manager",
+    "queue_managers",
+    "Queue manager that is created if the log has none yet. May be repeated.  [default: QM1]",
+    metavar="NAME",
+    multiple=True,
+)
+@_setting(
+    "--name",
+    "name",
+    "Name of this worker in logs and checkpoints; no two workers may have the same.  [default: "
+    "host and process]",
+    metavar="NAME",
+)
+@_setting(
+    "--partitions",
+    "partitions",
+    "How many queue managers the log topics have room for, if they are created now.  [default: 4]",
+    metavar="NUMBER",
+    type=Long(1),
+)
+@_setting(
+    "--lanes",
+    "lanes",
+    "How many outcome lanes each queue manager has, if the topics are created now.  [default: 4]",
+    metavar="NUMBER",
+    type=Long(1),
+)
+@_setting(
+    "--web-port",
+    "web_port",
+    "Port where it serves metrics and health; 0, the default: any free port, -1: none.",
+    metavar="PORT",
+    type=Long(-1, 65535),
+)
+@_setting(
+    "--log-level",
+    "log_level",
+    "The lowest level that is written to the worker's log.  [default: INFO]",
+    type=click.Choice(("DEBUG", "INFO", "WARNING", "ERROR")),
+)
+@_setting(
+    "--log-format",
+    "log_format",
+    "Format of the worker's log, text for people or json for programs.  [default: text]",
+    type=click.Choice(LOG_FORMATS),
+)
 def worker(
     bootstrap: str | None,
     data_directory: Path,

@@ -243,9 +243,8 @@ class LogHere:
                 f"{name}: the checkpoint at position {manifest['position']} is not of this log: "
                 f"{difference}. Restore what was there before; or, if the log is right as it is, "
                 "declare so: discard the checkpoints with `ledgermq checkpoint discard "
-                f"--queue-manager {name} --yes` (or `python -m ledgermq.processor "
-                "discard-checkpoints`), and the state is folded anew from the log; where that is "
-                "trimmed, from a checkpoint that belongs to it, if there is one."
+                f"--queue-manager {name} --yes`, and the state is folded anew from the log; where "
+                "that is trimmed, from a checkpoint that belongs to it, if there is one."
             )
         return None if lacks_outcomes else self.lost_outcomes(manifest)
 

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.topics.address import AddressError, parse_servers
@@ -203,76 +203,3 @@ def misnamed(environment: Mapping[str, str]) -> list[str]:
         if meant:
             told.append(f"{name} sets nothing: did you mean {meant[0]}?")
     return told
-
-
-class WorkerOption(NamedTuple):
-    """An option of `ledgermq worker`; the variable of its setting is LEDGERMQ_ and its name."""
-
-    setting: str
-    flag: str
-    help: str
-    metavar: str | None = None
-    lowest: int | None = None
-    highest: int | None = None
-    choices: tuple[str, ...] = ()
-    many: bool = False
-
-
-WORKER_OPTIONS: Final = (
-    WorkerOption(
-        "topic_prefix",
-        "--topic-prefix",
-        "Prefix of the names of the log topics on Kafka.  [default: ledgermq]",
-        "PREFIX",
-    ),
-    WorkerOption(
-        "queue_managers",
-        "--queue-manager",
-        "Queue manager that is created if the log has none yet. May be repeated.  [default: QM1]",
-        "NAME",
-        many=True,
-    ),
-    WorkerOption(
-        "name",
-        "--name",
-        "Name of this worker in logs and checkpoints; no two workers may have the same.  [default: "
-        "host and process]",
-        "NAME",
-    ),
-    WorkerOption(
-        "partitions",
-        "--partitions",
-        "How many queue managers the log topics have room for, if they are created now.  "
-        "[default: 4]",
-        "NUMBER",
-        lowest=1,
-    ),
-    WorkerOption(
-        "lanes",
-        "--lanes",
-        "How many outcome lanes each queue manager has, if the topics are created now.  "
-        "[default: 4]",
-        "NUMBER",
-        lowest=1,
-    ),
-    WorkerOption(
-        "web_port",
-        "--web-port",
-        "Port where it serves metrics and health; 0, the default: any free port, -1: none.",
-        "PORT",
-        lowest=-1,
-        highest=65535,
-    ),
-    WorkerOption(
-        "log_level",
-        "--log-level",
-        "The lowest level that is written to the worker's log.  [default: INFO]",
-        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
-    ),
-    WorkerOption(
-        "log_format",
-        "--log-format",
-        "Format of the worker's log, text for people or json for programs.  [default: text]",
-        choices=LOG_FORMATS,
-    ),
-)

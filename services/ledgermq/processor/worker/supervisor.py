@@ -60,7 +60,6 @@ class Supervisor:
         broker_port: Port for clients; 0 keeps the last one, or chooses one.
         topic_prefix: Prefix of the log topics.
         queue_managers: Claimed if the registry is empty.
-        worker_arguments: Further arguments of `python -m ledgermq.processor`.
         broker: A broker to use in place of the embedded one in the data directory.
         tell: Gets a line for people whenever something happens.
     """
@@ -72,7 +71,6 @@ class Supervisor:
         broker_port: int = 0,
         topic_prefix: str = "ledgermq",
         queue_managers: Sequence[str] = ("QM1",),
-        worker_arguments: Sequence[str] = (),
         broker: EmbeddedBroker | None = None,
         tell: Callable[[str], None] = log.info,
     ) -> None:
@@ -80,7 +78,6 @@ class Supervisor:
         self.broker = broker or EmbeddedBroker(data_directory / "broker", broker_port)
         self._topic_prefix = topic_prefix
         self._queue_managers = tuple(queue_managers)
-        self._worker_arguments = tuple(worker_arguments)
         self._tell = tell
         self._worker: subprocess.Popen[bytes] | None = None
         self._watch: threading.Thread | None = None
@@ -210,19 +207,21 @@ class Supervisor:
             self._code = EXIT_FAULT
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "ledgermq.processor"]
-        command += ["--bootstrap", self.bootstrap, "--name", WORKER_NAME]
-        command += ["--data-dir", str(self._directory / "worker")]
-        command += ["--topic-prefix", self._topic_prefix, *self._worker_arguments]
-        for name in self._queue_managers:
-            command += ["--queue-manager", name]
+        settings = {
+            "LEDGERMQ_BOOTSTRAP": self.bootstrap,
+            "LEDGERMQ_NAME": WORKER_NAME,
+            "LEDGERMQ_DATA_DIRECTORY": str(self._directory / "worker"),
+            "LEDGERMQ_TOPIC_PREFIX": self._topic_prefix,
+            "LEDGERMQ_QUEUE_MANAGERS": ",".join(self._queue_managers),
+            PARENT_VARIABLE: str(os.getpid()),
+        }
         with self.worker_log.open("ab") as output:
             return subprocess.Popen(
-                command,
+                [sys.executable, "-m", "ledgermq.processor"],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=os.environ | {PARENT_VARIABLE: str(os.getpid())},
+                env=os.environ | settings,
                 # Ctrl-C in a terminal goes to the owner, which stops the worker in its turn.
                 start_new_session=True,
             )
