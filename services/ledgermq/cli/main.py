@@ -59,8 +59,8 @@ _COMMANDS: Final = {
     "acl": "ledgermq.cli.commands.acl:acl",
     "doctor": "ledgermq.cli.commands.doctor:doctor",
     "check": "ledgermq.cli.commands.check:check",
-    "bench": "ledgermq.cli.commands.checkout:bench",
-    "demo": "ledgermq.cli.commands.checkout:demo",
+    "bench": "ledgermq_benchmarks.command:bench",
+    "demo": "ledgermq_demo.command:demo",
 }
 # How help lists them.
 _SECTIONS: Final = {
@@ -121,8 +121,9 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, names in _SECTIONS.items():
+            there = [name for name in names if find_spec(_COMMANDS[name].partition(".")[0])]
             with formatter.section(title):
-                write_commands(self, ctx, formatter, names)
+                write_commands(self, ctx, formatter, there)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx

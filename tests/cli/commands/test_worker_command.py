@@ -95,6 +95,7 @@ def test_an_installed_package_says_where_bench_and_demo_are(plain, monkeypatch, 
     assert answer.code == USAGE
     assert f"`ledgermq {command}` is not part of the installed package" in answer.err
     assert f"`make {command}`" in answer.err
+    assert f"  {command} " not in plain("--help").out
 
 
 def test_bench_hands_its_options_over_and_returns_the_verdict(plain, monkeypatch):
