@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from ledgermq.processor.worker import logs
-from ledgermq.processor.worker.logs import KAFKA_LOGGER, RepeatFilter, json_lines
+from ledgermq.processor.worker.logs import KAFKA_LOGGER, ManagerLog, RepeatFilter, json_lines
 
 
 @pytest.fixture
@@ -80,3 +80,11 @@ def test_a_line_for_programs_is_one_json_object_with_its_fields():
         "queue_manager": "QM1",
         "position": 7,
     }
+
+
+def test_a_line_about_a_queue_manager_begins_with_its_name_whatever_that_is(caplog):
+    """It has the name and what the caller adds as fields."""
+    ManagerLog(logging.getLogger("ledgermq.processor"), "Q%M").warning("at %d", 7, position=7)
+    (record,) = caplog.records
+    assert record.getMessage() == "Q%M: at 7"
+    assert (record.queue_manager, record.position) == ("Q%M", 7)

@@ -26,6 +26,7 @@ from ledgermq.processor.checkpoints.digests import (
     state_digest,
 )
 from ledgermq.processor.checkpoints.stored_records import StoredRecords, read_stored_records
+from ledgermq.processor.worker.logs import ManagerLog
 from ledgermq.protocol.administration import VersionOffered
 from ledgermq.protocol.limits import FIRST_VERSION
 from ledgermq.protocol.operations import Upgrade
@@ -129,32 +130,30 @@ def _newest_usable(
     Raises:
         CheckpointMismatchError, LogUnreadableError: As `load` does.
     """
-    claim = here.claim
+    about = ManagerLog(log, here.claim.queue_manager)
     for at, manifest in enumerate(manifests):
         problem = damage(manifest, records) or here.problem(manifest, lacks_outcomes)
         loaded = None if problem else restored(manifest, records, here.identity)
         if loaded is not None and here.has_skipped_since(loaded.state):
             loaded, problem = None, "an entry at or below it was declared skipped since"
-        named = {"queue_manager": claim.queue_manager, "position": manifest["position"]}
+        position = manifest["position"]
         if loaded is not None:
             # What is passed over counts for nothing: it would keep real checkpoints from staying.
             loaded.manifests = [_stored(one, records) for one in manifests[at : at + 3]]
             if lacks_outcomes:
-                log.warning(
-                    "%s: the worker starts from the checkpoint at position %d all the same, as the "
-                    "log is trimmed; clients ask for the outcomes that were lost",
-                    claim.queue_manager,
-                    manifest["position"],
-                    extra=named,
+                about.warning(
+                    "the worker starts from the checkpoint at position %d all the same, as the log "
+                    "is trimmed; clients ask for the outcomes that were lost",
+                    position,
+                    position=position,
                 )
             return loaded
-        log.warning(
-            "%s: the checkpoint at position %d cannot be used: %s; trying an older one, or all "
-            "of the log",
-            claim.queue_manager,
-            manifest["position"],
+        about.warning(
+            "the checkpoint at position %d cannot be used: %s; trying an older one, or all of the "
+            "log",
+            position,
             problem or "its chunks do not make a state",
-            extra=named,
+            position=position,
         )
     return None
 
@@ -186,12 +185,11 @@ def readable_manifests(records: StoredRecords, claim: Claim) -> list[dict[str, A
         if full_name == MANIFEST and (manifest["queue_manager"], manifest["position"]) == named:
             found.append(manifest)
         else:
-            log.warning(
-                "%s: the manifest of position %d cannot be read (%s); it is passed over",
-                claim.queue_manager,
+            ManagerLog(log, claim.queue_manager).warning(
+                "the manifest of position %d cannot be read (%s); it is passed over",
                 position,
                 full_name,
-                extra={"queue_manager": claim.queue_manager, "position": position},
+                position=position,
             )
     return found
 

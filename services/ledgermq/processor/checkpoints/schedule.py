@@ -12,6 +12,7 @@ from ledgermq.processor.checkpoints.writing import Checkpointer, CheckpointFaile
 from ledgermq.processor.lanes.lanes import LaneWriter
 from ledgermq.processor.owner.answers import Answerer, Question
 from ledgermq.processor.owner.folding import Folder
+from ledgermq.processor.worker.logs import ManagerLog
 from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.wire.framing.checkpoint_keys import manifest_key
 
@@ -40,6 +41,7 @@ class CheckpointSchedule:
         beside: Callable[[Coroutine[Any, Any, None]], Any],
     ) -> None:
         self._name = name
+        self._log = ManagerLog(log, name)
         self._settings = settings
         self.checkpointer = checkpointer
         self._commit = commit
@@ -83,22 +85,18 @@ class CheckpointSchedule:
             except CheckpointFailedError as error:
                 pause = min(AGAIN_SECONDS_MIN * 2**self._failures, AGAIN_SECONDS_MAX)
                 self._failures += 1
-                log.error(
+                self._log.error(
                     "%s; trying again in %.0f s. Messages are not held up, but a restart folds all "
                     "that came since the last checkpoint",
                     error,
                     pause,
-                    extra={"queue_manager": self._name, "position": position},
+                    position=position,
                 )
                 self._not_before = self._next_look = time.monotonic() + pause
                 self.wanted += asked
             else:
                 if self._failures:
-                    log.info(
-                        "%s: checkpoints can be written again",
-                        self._name,
-                        extra={"queue_manager": self._name, "position": position},
-                    )
+                    self._log.info("checkpoints can be written again", position=position)
                 self._failures = 0
                 self.wanted, later = asked, self.wanted
                 self._answer_waiting(folder, answers)

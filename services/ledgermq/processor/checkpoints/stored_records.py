@@ -12,6 +12,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
+from ledgermq.processor.worker.logs import ManagerLog
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key, parse_key
 from ledgermq.wire.kafka.access import raise_if_denied
 from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS, client_options
@@ -66,15 +67,13 @@ def read_stored_records(reader: PartitionReader, topics: Topics, claim: Claim) -
     for record in reader.records(topics.checkpoints, claim.partition, *stored.ends):
         stored.take(record.key(), record.value())
     if stored.rubbish:
-        log.warning(
-            "%s: %d keys of %s-%d are no keys of its checkpoints (such as %r); they are passed "
-            "over, and taken away with the next checkpoint",
-            claim.queue_manager,
+        ManagerLog(log, claim.queue_manager).warning(
+            "%d keys of %s-%d are no keys of its checkpoints (such as %r); they are passed over, "
+            "and taken away with the next checkpoint",
             len(stored.rubbish),
             topics.checkpoints,
             claim.partition,
             next(iter(stored.rubbish))[:100],
-            extra={"queue_manager": claim.queue_manager},
         )
     return stored
 

@@ -54,7 +54,7 @@ from ledgermq.processor.checkpoints.stored_records import (
 )
 from ledgermq.processor.lanes.lanes import LaneWriter, SendMark
 from ledgermq.processor.worker.crash_points import crash_point
-from ledgermq.processor.worker.logs import KAFKA_LOGGER
+from ledgermq.processor.worker.logs import KAFKA_LOGGER, ManagerLog
 from ledgermq.wire.framing.checkpoint_chunks import MANIFEST, ROOT
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key, parse_key
 from ledgermq.wire.framing.codec import encode_record, outcome_to_union
@@ -210,8 +210,8 @@ class Checkpointer:
         except Exception as error:
             # Whatever it is: the queue manager goes on without a checkpoint, and says so.
             raise CheckpointFailedError(
-                f"{self._claim.queue_manager}: the checkpoint at position {snapshot.position} was "
-                f"not written: {str(error) or type(error).__name__}"
+                f"the checkpoint at position {snapshot.position} was not written: "
+                f"{str(error) or type(error).__name__}"
             ) from error
         self.durable, self.durable_at = manifest, time.monotonic()
         self.duration_seconds = snapshot.root_seconds + self.durable_at - started
@@ -355,12 +355,11 @@ class Checkpointer:
         except Exception as error:
             # The checkpoint is durable; what was not taken away is taken away with the next one.
             self._kept = known
-            log.warning(
-                "%s: after the checkpoint at position %d, tidying up failed: %s",
-                self._claim.queue_manager,
+            ManagerLog(log, self._claim.queue_manager).warning(
+                "after the checkpoint at position %d, tidying up failed: %s",
                 snapshot.position,
                 error,
-                extra={"queue_manager": self._claim.queue_manager, "position": snapshot.position},
+                position=snapshot.position,
             )
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from ledgermq.processor.lanes.bodies import BodyStore
 from ledgermq.processor.lanes.lanes import LaneWriter
 from ledgermq.processor.log.sizes import LogSizes
 from ledgermq.processor.owner.paged_answers import PagedAnswers
+from ledgermq.processor.worker.logs import ManagerLog
 from ledgermq.protocol.outcomes import DeliveredMessage, Outcome
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.answers import encode_answer
@@ -49,6 +50,7 @@ class Answerer:
         self, name: str, worker: str, lanes: LaneWriter, bodies: BodyStore, sizes: LogSizes
     ) -> None:
         self._name = name
+        self._log = ManagerLog(log, name)
         self._worker = worker
         self._lanes = lanes
         self._bodies = bodies
@@ -76,13 +78,10 @@ class Answerer:
         now = time.monotonic()
         if now - self._said_at >= SAY_AGAIN_SECONDS:
             self._said_at = now
-            log.warning(
-                "%s: %d questions of %d bytes wait; half are dropped, as often as they become "
-                "too many",
-                self._name,
+            self._log.warning(
+                "%d questions of %d bytes wait; half are dropped, as often as they become too many",
                 len(self._waiting),
                 self._waiting_bytes,
-                extra={"queue_manager": self._name},
             )
         del self._waiting[: len(self._waiting) // 2]
         self._waiting_bytes = sum(one.size_bytes for one in self._waiting)
@@ -124,11 +123,11 @@ class Answerer:
         except LedgerMQError:
             raise
         except Exception:
-            log.exception(
-                "%s: a question has no answer: %.1000r",
-                self._name,
+            self._log.exception(
+                "a question has no answer: %.1000r",
                 question.ask,
-                extra=self._named(question) | {"position": state.position},
+                connection=question.ask["connection"].hex(),
+                position=state.position,
             )
             detail = "the question led to a fault of the worker, which is in its log"
             self.refuse(state, question, Reason.QUESTION_FAILED, detail)
@@ -209,18 +208,15 @@ class Answerer:
         if len(value) <= ANSWER_BYTES_MAX:
             self._send(question, value, at)
             return
-        log.warning(
-            "%s: the answer to a %s question of connection %s is too large to send",
-            self._name,
+        connection = question.ask["connection"].hex()
+        self._log.warning(
+            "the answer to a %s question of connection %s is too large to send",
             question.ask["kind"],
-            question.ask["connection"].hex(),
-            extra=self._named(question),
+            connection,
+            connection=connection,
         )
         detail = "the answer does not fit into one record; ask for less"
         self.refuse(state, question, Reason.ANSWER_TOO_LARGE, detail)
-
-    def _named(self, question: Question) -> dict[str, str | int]:
-        return {"queue_manager": self._name, "connection": question.ask["connection"].hex()}
 
     def refuse(self, state: QueueManager, question: Question, reason: str, detail: str) -> None:
         number, detail = question.ask["question"], detail[:DETAIL_CHARACTERS_MAX]

@@ -26,6 +26,7 @@ from ledgermq.processor.lanes.lanes import Folded
 from ledgermq.processor.lanes.told import check_chain
 from ledgermq.processor.metrics.tally import Tally
 from ledgermq.processor.owner.silence import Silence
+from ledgermq.processor.worker.logs import ManagerLog
 from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.protocol.administration import VersionOffered
 from ledgermq.protocol.limits import PROTOCOL_VERSION
@@ -221,17 +222,13 @@ class Folder:
         return operation
 
     def _fault(self, offset: int, operation: Operation, error: Exception) -> FoldFaultError:
-        log.critical(
-            "%s: the fold failed at position %d on a %s; nothing was skipped",
-            self._name,
+        ManagerLog(log, self._name).critical(
+            "the fold failed at position %d on a %s; nothing was skipped",
             offset,
             type(operation).__name__,
             exc_info=error,
-            extra={
-                "queue_manager": self._name,
-                "position": offset,
-                "session": operation.session if isinstance(operation, SessionOperation) else None,
-            },
+            position=offset,
+            session=operation.session if isinstance(operation, SessionOperation) else None,
         )
         return FoldFaultError(
             f"{self._name}: the fold failed at position {offset} on a "

@@ -17,6 +17,7 @@ from ledgermq.errors import LedgerMQError
 from ledgermq.processor.lanes.lanes import Folded
 from ledgermq.processor.owner.folding import Folder
 from ledgermq.processor.owner.side_topic import SideTopic
+from ledgermq.processor.worker.logs import ManagerLog
 from ledgermq.wire.topics.reading import LogDamagedError, LogUnreadableError
 from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import Hole
@@ -40,6 +41,7 @@ class HoleWatch:
 
     def __init__(self, claim: Claim, folder: Folder, side_topic: SideTopic) -> None:
         self._claim = claim
+        self._log = ManagerLog(log, claim.queue_manager)
         self._folder = folder
         self._side_topic = side_topic
         # Whether the fold waits before a hole that nobody declared skipped.
@@ -74,12 +76,11 @@ class HoleWatch:
         self.waits = False
         if hole is None:
             return None
-        log.warning(
-            "%s: positions %d to %d hold no record and were declared skipped; passing over them",
-            self._claim.queue_manager,
+        self._log.warning(
+            "positions %d to %d hold no record and were declared skipped; passing over them",
             expected,
             last,
-            extra={"queue_manager": self._claim.queue_manager, "position": expected},
+            position=expected,
         )
         return folder.fold_hole(last, POSITIONS_MAX)
 
@@ -141,8 +142,7 @@ class HoleWatch:
             self._say(position, f"nothing from position {position} on is folded: {error}")
             return False
         except LogUnreadableError as error:
-            name = self._claim.queue_manager
-            log.warning("%s: %s", name, error, extra={"queue_manager": name})
+            self._log.warning("%s", error)
             return False
         return True
 
@@ -166,5 +166,4 @@ class HoleWatch:
         if text == self._said[0] and now < self._said[1]:
             return
         self._said = (text, now + SAY_AGAIN_SECONDS)
-        name = self._claim.queue_manager
-        log.critical("%s: %s", name, text, extra={"queue_manager": name, "position": position})
+        self._log.critical("%s", text, position=position)

@@ -36,7 +36,7 @@ from ledgermq.processor.owner.side_topic import SideTopic
 from ledgermq.processor.owner.silence import SilenceWatch
 from ledgermq.processor.owner.time_keeper import TimeKeeper
 from ledgermq.processor.worker.crash_points import crash_point, is_armed
-from ledgermq.processor.worker.logs import KAFKA_LOGGER
+from ledgermq.processor.worker.logs import KAFKA_LOGGER, ManagerLog
 from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import partition_reader
@@ -63,6 +63,7 @@ class Owner:
     def __init__(self, claim: Claim, around: Surroundings) -> None:
         settings, topics = around.settings, around.topics
         self.claim = claim
+        self._log = ManagerLog(log, claim.queue_manager)
         self.tp = TP(topics.operations, claim.partition)
         self._around = around
         self._settings = settings
@@ -138,16 +139,14 @@ class Owner:
 
     async def run(self) -> None:
         """Owns the queue manager until cancelled; LedgerMQError if it cannot go on."""
-        name = self.claim.queue_manager
         loaded = await self._load()
         folder = self.folder
         assert folder is not None
-        log.info(
-            "%s: state loaded at position %d (%s); reading on from there",
-            name,
+        self._log.info(
+            "state loaded at position %d (%s); reading on from there",
             loaded.state.position,
             "from a checkpoint" if loaded.manifest else "from the beginning",
-            extra={"queue_manager": name, "position": loaded.state.position},
+            position=loaded.state.position,
         )
         consumer = self._around.consumer
         consumer.seek_to(self.tp, folder.expected)
@@ -346,12 +345,11 @@ class Owner:
             if passed is not None:
                 return
             self._seeks = (expected, 1)
-        log.info(
-            "%s: record %d came where %d was expected; seeking back",
-            self.claim.queue_manager,
+        self._log.info(
+            "record %d came where %d was expected; seeking back",
             found,
             expected,
-            extra={"queue_manager": self.claim.queue_manager, "position": expected},
+            position=expected,
         )
         folder.drop_backlog()
         self._release()

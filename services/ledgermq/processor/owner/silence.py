@@ -17,6 +17,7 @@ import time
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.processor.owner.side_topic import Listener, SideTopic
 from ledgermq.processor.owner.time_keeper import AWAY_SECONDS, TimeKeeper
+from ledgermq.processor.worker.logs import ManagerLog
 from ledgermq.wire.topics.registry import Claim
 
 log = logging.getLogger(__name__)
@@ -98,12 +99,10 @@ class SilenceWatch:
         if side_topic.hears(partition):
             self.silence.count_from_now()
         else:
-            log.error(
-                "%s: partition %d of the questions is not read beside that of the operations; "
-                "no session will be suspected",
-                self._claim.queue_manager,
+            ManagerLog(log, self._claim.queue_manager).error(
+                "partition %d of the questions is not read beside that of the operations; no "
+                "session will be suspected",
                 partition,
-                extra={"queue_manager": self._claim.queue_manager},
             )
 
     async def suspect(self, state: QueueManager) -> None:

@@ -16,6 +16,7 @@ from ledgermq.core.apply import next_deadline
 from ledgermq.core.clock import time_after
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.processor.lanes.producer import LogProducer
+from ledgermq.processor.worker.logs import ManagerLog
 from ledgermq.protocol.administration import VersionOffered
 from ledgermq.protocol.limits import PROTOCOL_VERSION, TIME_AGREEMENT_US, TIME_LEAP_US
 from ledgermq.protocol.operations import Operation, Suspect, Tick, TimeAgreed
@@ -45,6 +46,7 @@ class TimeKeeper:
 
     def __init__(self, claim: Claim, producer: LogProducer, worker: str) -> None:
         self._claim = claim
+        self._log = ManagerLog(log, claim.queue_manager)
         self._producer = producer
         self._worker = worker
         self._unfolded: int | None = None
@@ -82,28 +84,25 @@ class TimeKeeper:
         if abs(ahead_us) <= TIME_AGREEMENT_US or now < self._say_again_at:
             return
         self._say_again_at = now + SAY_AGAIN_SECONDS
-        name = self._claim.queue_manager
-        log.error(
-            "%s: log time stands still: this machine's clock is %.0f s %s Kafka's, and with more "
+        self._log.error(
+            "log time stands still: this machine's clock is %.0f s %s Kafka's, and with more "
             "than %.0f s between them this worker cannot agree on time. Whatever waits for a time "
             "waits on, and messages whose time to live is over are still delivered. Set the clock "
             "right, and it goes on by itself",
-            name,
             abs(ahead_us) / 1_000_000,
             "behind" if ahead_us > 0 else "ahead of",
             TIME_AGREEMENT_US / 1_000_000,
-            extra={"queue_manager": name, "position": state.position},
+            position=state.position,
         )
 
     async def agree_time(self, state: QueueManager) -> None:
         """Appends the TimeAgreed that an operation called for, before its outcomes are sent."""
         if self.busy:
             return
-        log.info(
-            "%s: the entry at position %d is over 60 s from where log time goes on; agreeing on it",
-            self._claim.queue_manager,
+        self._log.info(
+            "the entry at position %d is over 60 s from where log time goes on; agreeing on it",
             state.position,
-            extra={"queue_manager": self._claim.queue_manager, "position": state.position},
+            position=state.position,
         )
         await self._append(self._time_agreed(), state)
 
@@ -129,41 +128,32 @@ class TimeKeeper:
 
     async def suspect(self, state: QueueManager, sessions: list[int]) -> None:
         if not self.busy and sessions:
-            log.info(
-                "%s: nothing was heard of sessions %s; they are suspected",
-                self._claim.queue_manager,
+            self._log.info(
+                "nothing was heard of sessions %s; they are suspected",
                 ", ".join(map(str, sessions[:20])),
-                extra={
-                    "queue_manager": self._claim.queue_manager,
-                    "position": state.position,
-                    "sessions": sessions,
-                },
+                position=state.position,
+                sessions=sessions,
             )
             await self._append(Suspect(worker=self._worker, sessions=sessions), state)
 
     def _log_whether_ahead(self, state: QueueManager) -> None:
-        ahead, name = state.time_reference >= 0, self._claim.queue_manager
-        named = {"queue_manager": name, "position": state.position}
+        ahead = state.time_reference >= 0
         if ahead and not self._was_ahead:
-            log.warning(
-                "%s: log time is %.0f s ahead of the clock, which was set back; it goes on at 7/8 "
-                "of the clock's pace until that has caught up",
-                name,
+            self._log.warning(
+                "log time is %.0f s ahead of the clock, which was set back; it goes on at 7/8 of "
+                "the clock's pace until that has caught up",
                 (state.time - state.time_reference) / 1_000_000,
-                extra=named,
+                position=state.position,
             )
         elif self._was_ahead and not ahead:
-            log.info("%s: the clock has caught up with log time", name, extra=named)
+            self._log.info("the clock has caught up with log time", position=state.position)
         self._was_ahead = ahead
 
     async def offer_version(self, state: QueueManager) -> None:
         """Offers the version that this worker knows, if no worker offered one as high (§8)."""
         if not self.busy and state.offered_version < PROTOCOL_VERSION:
-            log.info(
-                "%s: offering protocol version %d",
-                self._claim.queue_manager,
-                PROTOCOL_VERSION,
-                extra={"queue_manager": self._claim.queue_manager, "position": state.position},
+            self._log.info(
+                "offering protocol version %d", PROTOCOL_VERSION, position=state.position
             )
             offer = VersionOffered(worker=self._worker, version=PROTOCOL_VERSION)
             await self._append(offer, state)

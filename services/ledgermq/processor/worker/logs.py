@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from typing import Any
 
 from pythonjsonlogger.json import JsonFormatter
 
@@ -17,6 +18,21 @@ KAFKA_LOGGER = logging.getLogger("librdkafka")
 LIBRARIES = ("faust", "mode", "aiokafka", "asyncio", "aiohttp", "httpx2", KAFKA_LOGGER.name)
 REPEAT_SECONDS = 10.0
 TEXTS_MAX = 1000
+
+
+class ManagerLog(logging.LoggerAdapter[logging.Logger]):
+    """Lines about one queue manager: they begin with its name; keywords are fields beside it."""
+
+    def __init__(self, logger: logging.Logger, queue_manager: str) -> None:
+        super().__init__(logger)
+        self._queue_manager = queue_manager
+
+    def log(
+        self, level: int, msg: object, *args: object, exc_info: Any = None, **about: Any
+    ) -> None:
+        about["queue_manager"] = self._queue_manager
+        text = f"%s: {msg}"
+        self.logger.log(level, text, self._queue_manager, *args, exc_info=exc_info, extra=about)
 
 
 class RepeatFilter(logging.Filter):
