@@ -13,7 +13,7 @@ import ledgermq
 from ledgermq import errors
 from ledgermq.cli.printing import exits
 from ledgermq.client.reasons import REASON_ERRORS
-from ledgermq.processor.metrics.families import COUNTER, FAMILIES
+from ledgermq.processor.metrics.families import FAMILIES
 from ledgermq.testing import MemoryBroker
 from ledgermq_spark.log.machine import CORES_VARIABLE, MEMORY_VARIABLE
 from support.checkout import ROOT
@@ -218,7 +218,7 @@ def test_metrics_that_the_table_has_are_those_of_a_worker():
     found = re.findall(r"^\| `ledgermq_.*$", text_of("docs/monitoring.md"), re.MULTILINE)
     rows = []
     for one in FAMILIES:
-        name = f"ledgermq_{one.name}{'_total' if one.kind == COUNTER else ''}"
+        name = f"ledgermq_{one.name}{'_total' if one.kind == 'counter' else ''}"
         labels = ", ".join(f"`{label}`" for label in one.labels) or "–"
         rows.append(f"| `{name}` | {one.kind} | {labels} | {one.meaning} |")
     assert found == rows

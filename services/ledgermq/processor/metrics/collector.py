@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import ProcessCollector
 from prometheus_client.core import (
@@ -32,7 +32,7 @@ from ledgermq.core.state.message_states import (
     UNCOMMITTED_GET,
 )
 from ledgermq.core.state.records import Queue, Topic
-from ledgermq.processor.metrics.families import COUNTER, FAMILIES, GAUGE
+from ledgermq.processor.metrics.families import FAMILIES
 from ledgermq.processor.metrics.labels import Labels
 from ledgermq.processor.metrics.tally import ALWAYS, Tally
 from ledgermq.processor.owner.owner import Owner
@@ -51,9 +51,14 @@ TOPIC_STATES: Final = {
 }
 NAMED: Final = ("durable", "shared")
 MICROSECONDS: Final = 1_000_000
-MADE: Final = {COUNTER: CounterMetricFamily, GAUGE: GaugeMetricFamily}
+KINDS: Final[dict[str, type[Any]]] = {
+    "counter": CounterMetricFamily,
+    "gauge": GaugeMetricFamily,
+    "histogram": HistogramMetricFamily,
+}
 
-Values = dict[tuple[str, ...], float]
+# By labels; of a histogram a pair, of its buckets and its sum.
+Values = dict[tuple[str, ...], Any]
 
 
 def encoder_for(accept: str) -> tuple[Callable[[Collector], bytes], str]:
@@ -76,7 +81,6 @@ class Scrape(Collector):
         stopped: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._values: dict[str, Values] = {one.name: {} for one in FAMILIES}
-        self._histograms: dict[str, tuple[list[tuple[str, float]], float]] = {}
         self._set("outcomes_unacknowledged_bytes", (), unsent_bytes)
         self._set("build_info", (version("ledgermq"), worker), 1)
         for name, code in stopped.items():
@@ -87,17 +91,11 @@ class Scrape(Collector):
     def collect(self) -> Iterable[Metric]:
         """The families, those of the process at the end."""
         for family in FAMILIES:
-            name = "ledgermq_" + family.name
-            if family.kind in MADE:
-                made = MADE[family.kind](name, family.meaning, labels=family.labels)
-                for labels, value in sorted(self._values[family.name].items()):
-                    made.add_metric(labels, value)
-                yield made
-            else:
-                histogram = HistogramMetricFamily(name, family.meaning, labels=family.labels)
-                for manager, (buckets, total) in sorted(self._histograms.items()):
-                    histogram.add_metric((manager,), buckets, total)
-                yield histogram
+            kind = KINDS[family.kind]
+            made = kind("ledgermq_" + family.name, family.meaning, labels=family.labels)
+            for labels, value in sorted(self._values[family.name].items()):
+                made.add_metric(labels, *(value if isinstance(value, tuple) else (value,)))
+            yield made
         yield from ProcessCollector(registry=None).collect()
 
     def _set(self, name: str, labels: tuple[str, ...], value: float) -> None:
@@ -134,7 +132,8 @@ class Scrape(Collector):
         for reason, count in tally.refused.items():
             self._set("projection_rejected_events", (*manager, reason), count)
         latency = tally.latency
-        self._histograms[manager[0]] = (latency.buckets(), latency.sum_seconds)
+        measured = (latency.buckets(), latency.sum_seconds)
+        self._values["outcome_latency_seconds"][manager] = measured
 
     def _take_checkpoints(self, owner: Owner, manager: tuple[str]) -> None:
         if owner.checkpoints is None:
