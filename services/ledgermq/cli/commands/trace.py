@@ -10,7 +10,7 @@ import click
 from ledgermq.cli.commands.messages import MessageUnknownError
 from ledgermq.cli.options.bodies import properties_from
 from ledgermq.cli.options.facts import archive_option, facts_at, moment_position
-from ledgermq.cli.options.moments import GROUP_ID, GROUP_ID_DIGITS, MESSAGE_ID
+from ledgermq.cli.options.moments import GROUP_ID, MESSAGE_ID
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Count
@@ -44,11 +44,11 @@ def _in_a_directory(
 
 
 @click.command(cls=OnceCommand)
-@click.argument("message_id", required=False)
+@click.argument("message_id", required=False, type=MESSAGE_ID)
 @click.option("--correlation-id", metavar="TEXT", help="The messages with this correlation id.")
 @click.option(
     "--group",
-    metavar="ID",
+    type=GROUP_ID,
     help="The messages of the group with this id, in hexadecimal (`ledgermq group list`).",
 )
 @click.option(
@@ -103,15 +103,6 @@ def trace(
             "MESSAGE_ID means one message: leave it out, or leave out --correlation-id, --group "
             "and --property"
         )
-    if message_id is not None and not MESSAGE_ID.fullmatch(message_id):
-        raise click.UsageError(
-            f"{message_id!r} is no message id: it has 32 hexadecimal digits, see `ledgermq browse`"
-        )
-    if group is not None and not GROUP_ID.fullmatch(group):
-        raise click.UsageError(
-            f"{group!r} is no group id: it has {GROUP_ID_DIGITS} hexadecimal digits, see "
-            "`ledgermq group list`"
-        )
     properties_from(properties)  # Refuses what is not NAME=VALUE, and a name given twice.
     end = None if archive is None else moment_position(target, None, archive)
     with facts_at(target, output, "trace", end, archive) as facts:
@@ -157,7 +148,7 @@ def _unknown(target: Target, message_id: str | None, end: int | None) -> Message
 
 
 def _bytes_of(text: str | None) -> bytes | None:
-    return None if text is None else bytes.fromhex(text.removeprefix("ID:"))
+    return None if text is None else bytes.fromhex(text)
 
 
 def _print(output: Output, life: Life) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,7 +41,7 @@ directory_option = click.option(
 ids_option = click.option(
     "--id",
     "message_ids",
-    metavar="MESSAGE-ID",
+    type=MESSAGE_ID,
     multiple=True,
     help="Only the message with this id, 32 hexadecimal digits. May be repeated.",
 )
@@ -84,12 +83,11 @@ def choice_from(options: dict[str, Any], limit: int) -> Choice:
 
     queue = options["queue"]
     selector = checked_selector(options["selector"])
-    ids = checked_ids(options.get("message_ids", ()))
     since, until = options["since"], options["until"]
     if since is not None and until is not None and until <= since:
         raise click.UsageError("--until is not after --since: nothing was enqueued between them")
     return Choice(
-        message_ids=ids,
+        message_ids=options.get("message_ids", ()),
         destination="" if queue is None else checked_destination(destination_named(queue)),
         since=since,
         until=until,
@@ -107,11 +105,3 @@ def checked_selector(selector: str) -> str:
     except SelectorError as error:
         raise click.UsageError(f"--selector: {error}") from None
     return selector
-
-
-def checked_ids(message_ids: Sequence[str]) -> tuple[str, ...]:
-    """Message ids as 32 hexadecimal digits; UsageError for what is none."""
-    for one in message_ids:
-        if not MESSAGE_ID.fullmatch(one):
-            raise click.UsageError(f"--id: {one!r} is no message id: it has 32 hexadecimal digits")
-    return tuple(one.removeprefix("ID:").lower() for one in message_ids)

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any, Final
 
 import click
 
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.options.together import Read
-from ledgermq.protocol.limits import GROUP_ID_BYTES
+from ledgermq.protocol.limits import GROUP_ID_BYTES, MESSAGE_ID_BYTES
 
-MESSAGE_ID: Final = re.compile(r"(ID:)?[0-9a-fA-F]{32}")
 GROUP_ID_DIGITS: Final = 2 * GROUP_ID_BYTES
-GROUP_ID: Final = re.compile(rf"(ID:)?[0-9a-fA-F]{{{GROUP_ID_DIGITS}}}")
+
+
+def _digits(what: str, count: int, text: str) -> str:
+    """The hexadecimal digits of an id, in small letters."""
+    found = text.removeprefix("ID:").lower()
+    if not re.fullmatch(rf"[0-9a-f]{{{count}}}", found):
+        raise ValueError(f"{text!r} is no {what}: it has {count} hexadecimal digits")
+    return found
+
+
+MESSAGE_ID: Final = Read("MESSAGE-ID", partial(_digits, "message id", 2 * MESSAGE_ID_BYTES))
+GROUP_ID: Final = Read("ID", partial(_digits, "group id", GROUP_ID_DIGITS))
 
 
 def _moment(text: str) -> Any:

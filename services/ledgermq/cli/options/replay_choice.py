@@ -17,7 +17,6 @@ from ledgermq.cli.options.chosen_messages import limit_option
 from ledgermq.cli.options.destinations import EXPLAINED, destination_named
 from ledgermq.cli.options.facts import moment_position
 from ledgermq.cli.options.journal_choice import (
-    checked_ids,
     checked_selector,
     ids_option,
     ungrouped_option,
@@ -160,7 +159,7 @@ def replay_choice(target: Target, given: dict[str, Any]) -> ReplayChoice:
     """
     from ledgermq_spark.journal.choice import Choice
 
-    selector, ids = checked_selector(given["selector"]), checked_ids(given["message_ids"])
+    selector, ids = checked_selector(given["selector"]), given["message_ids"]
     archive = given["archive"]
     first = _first_position(target, given["since"], archive)
     last = moment_position(target, given["until"], archive)
