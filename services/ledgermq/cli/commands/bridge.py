@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,9 +11,6 @@ from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.stopping import stopped_by_signals
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Output, count_of
-
-if TYPE_CHECKING:
-    from threading import Event
 
 
 @click.command(cls=OnceCommand)
@@ -82,8 +79,12 @@ def bridge(
     from_: str | None,
     to_topic: str | None,
     kafka: str | None,
+    body: str,
     registry: str,
-    **more: Any,
+    bad: str | None,
+    skip_lost: bool,
+    until_end: bool,
+    assume_untaken: bool,
 ) -> None:
     """Carry records of a Kafka topic to a queue or topic, or messages of a queue to a Kafka topic.
 
@@ -92,85 +93,64 @@ def bridge(
     Headers become properties and properties become headers; key, timestamp and place of a record
     become properties, too.
     """
+    from ledgermq.relay.bridge_in import BridgeIn
     from ledgermq.relay.definitions import check_topic
     from ledgermq.wire.topics.address import parse_servers
 
     given = (bool(from_topic), bool(to), bool(from_), bool(to_topic))
     if given not in ((True, True, False, False), (False, False, True, True)):
         raise click.UsageError("give --from-topic and --to, or --from and --to-topic")
-    if more["body"] == "avro" and not registry:
+    if body == "avro" and not registry:
         raise click.UsageError("--body avro needs a schema registry: give --registry")
+    if from_topic and assume_untaken:
+        raise click.UsageError("--assume-untaken goes with --to-topic, not with --from-topic")
+    if to_topic and (body != "bytes" or bad or skip_lost):
+        raise click.UsageError(
+            "--body, --bad and --skip-lost go with --from-topic, not with --to-topic"
+        )
     address = parse_servers(kafka, "--kafka") if kafka else target.bootstrap
     target.check_broker()
     check_topic(address, from_topic or to_topic or "", target.timeout_seconds)
     with stopped_by_signals(output) as stopping:
+        running: dict[str, Any] = {
+            "connect": target.connect,
+            "until_end": until_end,
+            "tell": output.remark,
+            "stopping": stopping,
+        }
         if from_topic and to:
-            _take_in(target, output, address, from_topic, to, registry, stopping, **more)
+            way = BridgeIn(
+                bootstrap=address,
+                topic=from_topic,
+                target=destination_named(to),
+                body=body,
+                schema_registry=registry,
+                bad=None if bad is None else destination_named(bad),
+                skip_lost=skip_lost,
+                timeout_seconds=target.timeout_seconds,
+                **running,
+            )
+            way.run()
+            aside = f", {count_of(way.put_bad, 'record')} to {way.bad}" if way.put_bad else ""
+            text = f"{count_of(way.put, 'message')} put to {way.target}{aside}"
+            output.done(text, {"to": way.target, "put": way.put, "bad": way.put_bad})
         elif from_ and to_topic:
-            _take_out(target, output, address, from_, to_topic, stopping, **more)
-
-
-def _take_in(
-    target: Target,
-    output: Output,
-    kafka: str,
-    topic: str,
-    to: str,
-    registry: str,
-    stopping: Event,
-    *,
-    body: str,
-    bad: str | None,
-    skip_lost: bool,
-    until_end: bool,
-    assume_untaken: bool,
-) -> None:
-    from ledgermq.relay.bridge_in import BridgeIn
-
-    if assume_untaken:
-        raise click.UsageError("--assume-untaken goes with --to-topic, not with --from-topic")
-    way = BridgeIn(
-        connect=target.connect,
-        bootstrap=kafka,
-        topic=topic,
-        target=destination_named(to),
-        body=body,
-        schema_registry=registry,
-        bad=None if bad is None else destination_named(bad),
-        skip_lost=skip_lost,
-        until_end=until_end,
-        timeout_seconds=target.timeout_seconds,
-        tell=output.remark,
-        stopping=stopping,
-    )
-    way.run()
-    aside = f", {count_of(way.put_bad, 'record')} to {way.bad}" if way.put_bad else ""
-    text = f"{count_of(way.put, 'message')} put to {way.target}{aside}"
-    output.done(text, {"to": way.target, "put": way.put, "bad": way.put_bad})
+            _take_out(target, output, from_, address, to_topic, assume_untaken, running)
 
 
 def _take_out(
     target: Target,
     output: Output,
-    kafka: str,
     from_: str,
+    kafka: str,
     topic: str,
-    stopping: Event,
-    *,
-    body: str,
-    bad: str | None,
-    skip_lost: bool,
-    until_end: bool,
     assume_untaken: bool,
+    running: dict[str, Any],
 ) -> None:
     from ledgermq.relay.definitions import bridge_transfers, source_name
     from ledgermq.relay.relaying import Relaying
     from ledgermq.relay.topic_goal import TopicGoal
 
-    if body != "bytes" or bad or skip_lost:
-        raise click.UsageError(
-            "--body, --bad and --skip-lost go with --from-topic, not with --to-topic"
-        )
     queue = queue_from(from_, why="--from takes a queue")
     with target.connect() as connection:
         transfers = bridge_transfers(connection, queue, topic)
@@ -178,7 +158,6 @@ def _take_out(
             connection, transfers, target.bootstrap, target.topics, target.timeout_seconds
         )
     way = Relaying(
-        connect=target.connect,
         queue=queue,
         transfers=transfers,
         goal=lambda _: TopicGoal(
@@ -189,9 +168,7 @@ def _take_out(
             assume_untaken=assume_untaken,
             tell=output.remark,
         ),
-        until_end=until_end,
-        tell=output.remark,
-        stopping=stopping,
+        **running,
     )
     way.run()
     text = f"{count_of(way.forwarded, 'message')} written to topic {topic} of Kafka"
