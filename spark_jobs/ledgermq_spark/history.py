@@ -120,7 +120,7 @@ def read(
     Raises:
         AddressError: `address` is not of that form.
         PositionOutOfRangeError: `at` lies before the log's start or after its end, or is no moment.
-        QueueManagerUnknownError: The installation has no queue manager of that name.
+        QueueManagerNotFoundError: The installation has no queue manager of that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
         FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
         SparkUnavailableError: The session cannot read Kafka, or Spark's Python workers lack

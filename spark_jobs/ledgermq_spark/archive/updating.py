@@ -67,7 +67,7 @@ def update_archive(
         FoldStoppedError: The log has a hole, or an entry of an unknown protocol version; what
             stands below it was added.
         PositionOutOfRangeError: `at` lies after the log's end, or what is to be added is gone.
-        QueueManagerUnknownError: Nobody claimed that name.
+        QueueManagerNotFoundError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
     """
     work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress)

@@ -62,7 +62,7 @@ def run_tables(
 
     Raises:
         PositionOutOfRangeError: `at` lies before the log's start or after its end.
-        QueueManagerUnknownError: Nobody claimed that name.
+        QueueManagerNotFoundError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
         FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
         DirectoryUnwritableError: Nothing can be written in the directory for tables.
@@ -131,7 +131,7 @@ def run_audit(
 
     Raises:
         PositionOutOfRangeError: `at` lies before the log's start or after its end.
-        QueueManagerUnknownError: Nobody claimed that name.
+        QueueManagerNotFoundError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
         JournalArchiveError: A manifest of a backup cannot be read.
         ArchiveBrokenError: The archive of the log is not whole, or is of another log.

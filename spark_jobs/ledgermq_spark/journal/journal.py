@@ -67,7 +67,7 @@ def journal_of(
         progress: Called as it goes on.
 
     Raises:
-        QueueManagerUnknownError: Nobody claimed that name.
+        QueueManagerNotFoundError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
         JournalArchiveError: The log begins late, and the archive does not have what stood before;
             or the archive is of another log of that name.

@@ -110,7 +110,7 @@ def stretch_of(
         progress: Called as it goes on.
 
     Raises:
-        QueueManagerUnknownError: Nobody claimed that name.
+        QueueManagerNotFoundError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
         PositionOutOfRangeError: The log was cut, and what is left does not tell the stretch.
         FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from operator import index
 from typing import Any
 
-from ledgermq.errors import LedgerMQError
+from ledgermq.errors import LedgerMQError, QueueManagerNotFoundError
 from ledgermq.protocol.instants import EPOCH, utc_text
 from ledgermq.wire.kafka.access import missing_right, raise_if_denied
 from ledgermq.wire.kafka.settings import client_options, kafka_settings
@@ -30,12 +30,6 @@ class LogUnreachableError(LedgerMQError):
     """The Kafka cluster did not answer, or the log topic does not exist there."""
 
     code = "log-unreachable"
-
-
-class QueueManagerUnknownError(LedgerMQError):
-    """No queue manager of that name has claimed a partition."""
-
-    code = "queue-manager-unknown"
 
 
 class PositionOutOfRangeError(LedgerMQError):
@@ -88,7 +82,7 @@ def locate(bootstrap: str, topics: Topics, queue_manager: str) -> tuple[Claim, P
     """The claim of a queue manager and what stands on its partition of the operations topic.
 
     Raises:
-        QueueManagerUnknownError: Nobody claimed that name.
+        QueueManagerNotFoundError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
     """
     try:
@@ -98,7 +92,7 @@ def locate(bootstrap: str, topics: Topics, queue_manager: str) -> tuple[Claim, P
         raise LogUnreachableError(str(error)) from error
     if claim is None:
         names = ", ".join(one.queue_manager for one in known) or "none"
-        raise QueueManagerUnknownError(
+        raise QueueManagerNotFoundError(
             f"there is no queue manager {queue_manager} at {bootstrap} under topic prefix "
             f"{topics.prefix} (known: {names}): check the name; a log has those that its first "
             "worker was started with"

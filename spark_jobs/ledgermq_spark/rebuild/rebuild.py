@@ -68,7 +68,7 @@ def rebuild_at(
 
     Raises:
         PositionOutOfRangeError: `at` lies before the log's start or after its end.
-        QueueManagerUnknownError: Nobody claimed that name.
+        QueueManagerNotFoundError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
         LogTrimmedError: The start of the log is gone and no checkpoint stands in for it.
         FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.

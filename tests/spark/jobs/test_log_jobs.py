@@ -8,13 +8,14 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from ledgermq.core.snapshot.state_records import blocks, root_of
+from ledgermq.errors import QueueManagerNotFoundError
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq_spark.audit.findings.evidence import hexadecimal
 from ledgermq_spark.jobs import audit as audit_job
 from ledgermq_spark.jobs import rebuild as rebuild_job
 from ledgermq_spark.jobs import tables as tables_job
 from ledgermq_spark.jobs.run import rebuild_at, run_audit, run_tables
-from ledgermq_spark.log.positions import PositionOutOfRangeError, QueueManagerUnknownError
+from ledgermq_spark.log.positions import PositionOutOfRangeError
 from ledgermq_spark.rebuild.checkpoints import encode_root
 from ledgermq_spark.rebuild.rebuild import LogTrimmedError
 from ledgermq_spark.tables.life import lives_meant, meant
@@ -76,7 +77,7 @@ def test_a_time_means_the_last_entry_at_or_before_it(spark, log):
 def test_an_unknown_queue_manager_is_told(spark, log):
     """The error names it and where it was looked for."""
     told = r"no queue manager QM9 .*known: QM1\): check the name"
-    with pytest.raises(QueueManagerUnknownError, match=told):
+    with pytest.raises(QueueManagerNotFoundError, match=told):
         rebuild_at(log.bootstrap, "QM9", spark=spark, **log.where)
 
 

@@ -28,14 +28,9 @@ def show(target: Target, output: Output, at: Any) -> None:
     that position was changed since, or reports that one was.
     """
     from ledgermq.processor.log.chain import read_chain
-    from ledgermq_spark.log.positions import (
-        PositionOutOfRangeError,
-        partition_ranges,
-        resolve_at,
-    )
+    from ledgermq_spark.log.positions import PositionOutOfRangeError, resolve_at
 
-    claim = target.claim()
-    (log,) = partition_ranges(target.bootstrap, target.topics.operations, [claim.partition])
+    claim, log = target.located()
     position = resolve_at(target.bootstrap, log, at)
     if position < log.start:
         raise PositionOutOfRangeError(

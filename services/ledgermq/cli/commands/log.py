@@ -157,14 +157,12 @@ def relocate(
     Checkpoints that still refer to the old positions are replaced: three new ones are made.
     """
     from ledgermq.processor.lanes.bodies import LogReader
-    from ledgermq_spark.log.positions import partition_ranges
 
     if (before is None) is not everything:
         raise click.UsageError("say up to where: --before POSITION, or --all")
     if not dry_run and not reason:
         raise click.UsageError("say why you write messages again: --reason TEXT")
-    claim = target.claim()
-    (place,) = partition_ranges(target.bootstrap, target.topics.operations, [claim.partition])
+    claim, place = target.located()
     upto = place.end if before is None else _position(target, place, before)
     topic, timeout_seconds = target.topics.operations, target.timeout_seconds
     values = LogReader(target.bootstrap, topic, claim.partition, timeout_seconds)
@@ -221,11 +219,9 @@ def _told(plan: TrimPlan, what: str) -> str:
 
 def _plan(target: Target, claim: Claim, moment: int | datetime) -> TrimPlan:
     """Finds what would go and who needs it; the worker is asked first, the rest is younger."""
-    from ledgermq_spark.log.positions import partition_ranges
-
     with target.connect() as connection:
         live = connection.admin.log_pins(PINS_SHOWN)
-    (place,) = partition_ranges(target.bootstrap, target.topics.operations, [claim.partition])
+    _, place = target.located()
     before = _position(target, place, moment)
     found = _checkpoints(target, claim)
     needs = [

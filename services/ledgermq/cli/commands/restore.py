@@ -121,10 +121,9 @@ def _position(target: Target, at: Any) -> tuple[Claim, int, PartitionRange]:
     Raises:
         PositionOutOfRangeError: The log does not have it, or is empty.
     """
-    from ledgermq_spark.log.positions import PositionOutOfRangeError, locate, resolve_at
+    from ledgermq_spark.log.positions import PositionOutOfRangeError, resolve_at
 
-    target.check_broker()
-    claim, log = locate(target.bootstrap, target.topics, target.queue_manager)
+    claim, log = target.located()
     position = resolve_at(target.bootstrap, log, at)
     if log.end == log.start:
         raise PositionOutOfRangeError(

@@ -44,13 +44,12 @@ MOMENT: Final = Read(
 def position_at(target: Target, moment: Any, *, before: bool = False) -> int:
     """The log position of a moment; of a time that of the last record by then, or `before` it.
 
-    Raises what `Target.check_broker` raises, and:
+    Raises what `Target.located` raises, and:
         PositionOutOfRangeError: The moment lies before the log's start or after its end.
     """
-    from ledgermq_spark.log.positions import locate, resolve_at
+    from ledgermq_spark.log.positions import resolve_at
 
-    target.check_broker()
-    _, log = locate(target.bootstrap, target.topics, target.queue_manager)
+    _, log = target.located()
     return resolve_at(target.bootstrap, log, moment, before=before)
 
 

@@ -154,14 +154,9 @@ def scratch_directory() -> Iterator[Path]:
 def spark_job(target: Target, output: Output, title: str) -> Iterator[dict[str, Any]]:
     """What every job on a queue manager's log takes, with a progress bar while it runs.
 
-    Raises what `quiet_spark` and `Target.check_broker` raise, and:
-        LogUnreachableError: The cluster does not answer, or has no such topics.
-        QueueManagerUnknownError: There is no queue manager of that name.
+    Raises what `quiet_spark` and `Target.located` raise.
     """
-    from ledgermq_spark.log.positions import locate
-
-    target.check_broker()
-    _, log = locate(target.bootstrap, target.topics, target.queue_manager)
+    _, log = target.located()
     with (
         _progress_bar(output, title) as tell,
         quiet_spark(log.end - log.start) as engine,

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ledgermq.wire.topics.log_topics import Topics
     from ledgermq.wire.topics.reading import PartitionReader
     from ledgermq.wire.topics.registry import Claim
+    from ledgermq_spark.log.positions import PartitionRange
 
 
 BOOTSTRAP_DEFAULT: Final = "localhost:9092"
@@ -157,6 +158,18 @@ class Target:
                 "see `ledgermq doctor` for those there are"
             )
         return found
+
+    def located(self) -> tuple[Claim, PartitionRange]:
+        """The queue manager, and what there is of its log now.
+
+        Raises what `check_broker` raises, and:
+            LogUnreachableError: The cluster does not answer, or has no such topics.
+            QueueManagerNotFoundError: There is no queue manager of that name.
+        """
+        from ledgermq_spark.log.positions import locate
+
+        self.check_broker()
+        return locate(self.bootstrap, self.topics, self.queue_manager)
 
     def refuse_if_served(self, refusal: type[LedgerMQError]) -> None:
         """Raises a refusal if a worker runs that has not stopped the queue manager, or one will be
