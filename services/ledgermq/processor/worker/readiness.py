@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
@@ -36,16 +37,14 @@ def wait_for_worker(
     Those that it says to have stopped are added to a set.
     """
     topics = Topics(topic_prefix)
+    limit = time.monotonic() + timeout_seconds
 
     def answered(claim: Claim) -> bool:
-        def note(value: bytes) -> bool:
-            if stopped is not None and _says_stopped(value):
-                stopped.add(claim.queue_manager)
-            return True
+        answer = next(_answers(bootstrap, topics, claim, limit, hopeless), None)
+        if answer is not None and stopped is not None and _says_stopped(answer):
+            stopped.add(claim.queue_manager)
+        return answer is not None
 
-        return _answers(bootstrap, topics, claim, limit, hopeless, note)
-
-    limit = time.monotonic() + timeout_seconds
     while time.monotonic() < limit and not hopeless():
         try:
             claims = list_queue_managers(bootstrap, topics, timeout_seconds=5.0)
@@ -61,32 +60,25 @@ def wait_for_another_worker(
     bootstrap: str, topics: Topics, claim: Claim, worker: str, timeout_seconds: float
 ) -> bool:
     """Waits until a worker that is called otherwise answers for a queue manager; whether it did."""
-
-    def is_by_another(value: bytes) -> bool:
-        document = json.loads(decode_record(value)[1]["document"] or "null")
-        # Without one it is a refusal, as of a queue manager that is stopped there.
-        return document is None or document["worker"] != worker
-
     limit = time.monotonic() + timeout_seconds
-    return _answers(bootstrap, topics, claim, limit, lambda: False, is_by_another)
+    answers = _answers(bootstrap, topics, claim, limit)
+    documents = (json.loads(one["document"] or "null") for one in answers)
+    # Without a document it is a refusal, as of a queue manager that is stopped there.
+    return any(one is None or one["worker"] != worker for one in documents)
 
 
 def is_stopped(bootstrap: str, topics: Topics, claim: Claim, timeout_seconds: float) -> bool:
     """Whether a worker says that none can go on with a queue manager, as it is damaged."""
-    told: list[bool] = []
-
-    def note(value: bytes) -> bool:
-        told.append(_says_stopped(value))
-        return True
-
     limit = time.monotonic() + timeout_seconds
-    with contextlib.suppress(KafkaException, LedgerMQError):
-        _answers(bootstrap, topics, claim, limit, lambda: False, note)
-    return any(told)
+    try:
+        answer = next(_answers(bootstrap, topics, claim, limit), None)
+    except (KafkaException, LedgerMQError):
+        return False
+    return answer is not None and _says_stopped(answer)
 
 
-def _says_stopped(answer: bytes) -> bool:
-    return bool(decode_record(answer)[1]["reason"] == Reason.QUEUE_MANAGER_STOPPED)
+def _says_stopped(answer: dict[str, Any]) -> bool:
+    return bool(answer["reason"] == Reason.QUEUE_MANAGER_STOPPED)
 
 
 def _answers(
@@ -94,14 +86,14 @@ def _answers(
     topics: Topics,
     claim: Claim,
     limit: float,
-    hopeless: Callable[[], bool],
-    is_wanted: Callable[[bytes], bool],
-) -> bool:
+    hopeless: Callable[[], bool] = lambda: False,
+) -> Iterator[dict[str, Any]]:
+    """What workers answer for a queue manager, which is asked of them again and again."""
     connection = os.urandom(16)
     consumer = Consumer(reader_settings(bootstrap, "asking", {"fetch.wait.max.ms": 50}))
     producer = Producer(client_options(bootstrap, {"log_level": 0}))
     lane = TopicPartition(topics.outcomes, lane_partition(claim.partition, claim.lanes, 0))
-    try:
+    with closing(consumer):
         _, lane.offset = offsets_of(consumer, lane, 5.0)
         consumer.assign([lane])
         while time.monotonic() < limit and not hopeless():
@@ -112,12 +104,8 @@ def _answers(
                 if record is None or record.error() is not None:
                     continue
                 headers = dict(headers_of(record))
-                mine = headers.get(CONNECTION) == connection.hex().encode()
-                if mine and is_wanted(value_of(record) or b""):
-                    return True
-        return False
-    finally:
-        consumer.close()
+                if headers.get(CONNECTION) == connection.hex().encode():
+                    yield decode_record(value_of(record))[1]
 
 
 def _ask(producer: Producer, topics: Topics, claim: Claim, connection: bytes) -> None:
