@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ledgermq.processor.worker import open_files
-from ledgermq.processor.worker.open_files import allow_many_files
+from ledgermq.processor.worker import process
+from ledgermq.processor.worker.process import allow_many_files
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_a_system_that_lets_nobody_have_its_limit_stops_no_worker(few_files, mon
     def refuse(*_):
         raise ValueError("not allowed to raise maximum limit")
 
-    monkeypatch.setattr(open_files.resource, "setrlimit", refuse)
+    monkeypatch.setattr(process.resource, "setrlimit", refuse)
     allow_many_files()
     monkeypatch.undo()
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] <= 1_000

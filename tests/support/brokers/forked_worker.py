@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ledgermq.processor.__main__ import main
 from ledgermq.processor.worker import crash_points
-from ledgermq.processor.worker.parent import PARENT_VARIABLE
+from ledgermq.processor.worker.process import PARENT_VARIABLE
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([__name__])

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import ledgermq
-from ledgermq.processor.worker.parent import PARENT_VARIABLE
+from ledgermq.processor.worker.process import PARENT_VARIABLE
 from ledgermq.processor.worker.readiness import wait_for_worker
 from ledgermq.wire.topics.log_topics import Topics, ensure_topics
 from ledgermq.wire.topics.registry import Claim, claim_queue_manager

@@ -21,7 +21,7 @@ from typing import Any
 import ledgermq
 from ledgermq import aio
 from ledgermq.client.link.lane import LaneReader
-from ledgermq.processor.worker.parent import die_with_parent
+from ledgermq.processor.worker.process import die_with_parent
 from support.faults.history import Recorder
 
 TIMEOUT_SECONDS = 90.0

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ledgermq.embedded import EmbeddedBroker
-from ledgermq.processor.worker.parent import PARENT_VARIABLE
+from ledgermq.processor.worker.process import PARENT_VARIABLE
 from support.brokers.raw_client import RawClient
 from support.brokers.worker_process import Place, WorkerProcess, new_place
 from support.checkout import ROOT, SERVICES

@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from ledgermq.embedded import EmbeddedBroker
 from ledgermq.errors import LedgerMQError
-from ledgermq.processor.worker.parent import PARENT_VARIABLE
+from ledgermq.processor.worker.process import PARENT_VARIABLE
 from ledgermq.processor.worker.readiness import wait_for_worker
 from ledgermq.processor.worker.worker import EXIT_FAULT, EXIT_REFUSED, EXIT_STOPPED, EXIT_USAGE
 from ledgermq.wire.kafka.settings import forget_kafka_environment

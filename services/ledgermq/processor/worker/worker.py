@@ -44,14 +44,13 @@ from ledgermq.processor.owner.folding import VersionUnknownError
 from ledgermq.processor.owner.owner import Owner, Surroundings
 from ledgermq.processor.owner.side_topic import SideTopic
 from ledgermq.processor.owner.stopped import StoppedManagers
-from ledgermq.processor.worker.ending import in_time, leave_at_once
 from ledgermq.processor.worker.membership import (
     SessionTimeoutError,
     check_may_join,
     session_timeout_seconds,
     workers_group,
 )
-from ledgermq.processor.worker.open_files import allow_many_files
+from ledgermq.processor.worker.process import allow_many_files, in_time, leave_at_once
 from ledgermq.processor.worker.readiness import wait_for_another_worker
 from ledgermq.processor.worker.schema_ids import wait_for_framing
 from ledgermq.processor.worker.settings import SettingsError, WorkerSettings, misnamed
