@@ -140,9 +140,14 @@ class LogConsumer(driver.Consumer):
             self._feed = RecordFeed(app.log_bootstrap, self._pass_on, missing=self.on_missing)
         return self._feed
 
+    @property
+    def _kafka(self) -> Any:
+        """The thread that talks to Kafka, which has more here than Faust knows of."""
+        return self._thread
+
     async def _in_thread(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Runs a coroutine in Kafka's thread; Faust's queue of methods would add its latency."""
-        loop = self._thread.thread_loop
+        loop = self._kafka.thread_loop
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
 
     def seek_to(self, tp: TP, offset: int) -> None:
@@ -167,8 +172,7 @@ class LogConsumer(driver.Consumer):
             aiokafka.errors.KafkaError: The group gave the partition to somebody else, or Kafka
                 did not answer.
         """
-        thread: Any = self._thread
-        await self._in_thread(thread.commit_to_group(tp, offset))
+        await self._in_thread(self._kafka.commit_to_group(tp, offset))
 
     def verify_event_path(self, now: float, tp: TP) -> None:
         """Faust's watch over its own commits has nothing to watch here."""
@@ -210,8 +214,7 @@ class LogConsumer(driver.Consumer):
         now = time.monotonic()
         if now - self._showed_life_at >= SHOW_LIFE_SECONDS:
             self._showed_life_at = now
-            thread: Any = self._thread
-            await asyncio.wait_for(self._in_thread(thread.show_life()), REACTION_SECONDS)
+            await asyncio.wait_for(self._in_thread(self._kafka.show_life()), REACTION_SECONDS)
 
     def check_membership(self) -> None:
         """Raises what ended the coordination with the group, also before there are partitions.
@@ -219,8 +222,7 @@ class LogConsumer(driver.Consumer):
         aiokafka tells whoever reads, and waits for that; Faust waits for its first partitions
         before it does. So a worker that stands by would never take over.
         """
-        thread: Any = self._thread
-        coordinator = getattr(thread._consumer, "_coordinator", None)
+        coordinator = getattr(self._kafka._consumer, "_coordinator", None)
         told = getattr(coordinator, "_pending_exception", None)
         if told is None:
             return
@@ -231,14 +233,12 @@ class LogConsumer(driver.Consumer):
 
     async def leave_group(self) -> None:
         """Lets another worker take over at once; records go on coming until the stop."""
-        thread: Any = self._thread
-        if thread._consumer is not None:
-            await self._in_thread(thread.leave_group())
+        if self._kafka._consumer is not None:
+            await self._in_thread(self._kafka.leave_group())
 
     async def join_again(self) -> None:
         """Has the group share out anew, by what this member tells of itself now."""
-        thread: Any = self._thread
-        await self._in_thread(thread.join_again())
+        await self._in_thread(self._kafka.join_again())
 
     async def on_stop(self) -> None:
         if self._feed is not None:

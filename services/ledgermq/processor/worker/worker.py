@@ -22,7 +22,6 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
 )
 from faust.types import TP
-from faust.types.web import Request, Response
 
 from ledgermq.errors import (
     AccessDeniedError,
@@ -114,7 +113,6 @@ LEAVE_SECONDS = 3.0
 OVERLAP_SECONDS = 10.0
 STOP_SECONDS = 15.0
 LAST_RESORT_SECONDS = 20.0
-_STATUS = {True: 200, False: 503}
 
 
 def run_worker(settings: WorkerSettings) -> int:
@@ -488,17 +486,16 @@ class Worker:
     # Pages and the end ------------------------------------------------------------------------
 
     def _add_pages(self, app: Any) -> None:
-        async def metrics(web: Any, request: Any) -> Response:
+        async def metrics(web: Any, request: Any) -> Any:
             unsent = self._around.producer.unsent_bytes if self._around else 0
             name, stopped = self._settings.worker_name, self._stopped.codes
             scrape = Scrape(self._owners.values(), unsent, name, stopped)
             encode, content_type = encoder_for(request.headers.get("Accept", ""))
             # Its text takes longer than reading it off the state, and holds nobody up in a thread.
             text = await asyncio.to_thread(encode, scrape)
-            response: Response = web.bytes(text, headers={"Content-Type": content_type})
-            return response
+            return web.bytes(text, headers={"Content-Type": content_type})
 
-        async def health(web: Any, _request: Request) -> Response:
+        async def health(web: Any, _request: Any) -> Any:
             owned: dict[str, Any] = {
                 owner.claim.queue_manager: "loading"
                 if owner.folder is None
@@ -507,13 +504,12 @@ class Worker:
             }
             owned |= dict.fromkeys(self._stopped.codes, "stopped")
             name, ready = self._settings.worker_name, self._is_ready
-            found = {"status": "up", "worker": name, "ready": ready, "queue_managers": owned}
-            response: Response = web.json(found)
-            return response
+            return web.json(
+                {"status": "up", "worker": name, "ready": ready, "queue_managers": owned}
+            )
 
-        async def ready(web: Any, _request: Request) -> Response:
-            response: Response = web.json({"ready": self._is_ready}, status=_STATUS[self._is_ready])
-            return response
+        async def ready(web: Any, _request: Any) -> Any:
+            return web.json({"ready": self._is_ready}, status=200 if self._is_ready else 503)
 
         app.page("/metrics")(metrics)
         app.page("/health")(health)
