@@ -18,6 +18,7 @@ from typing import Any, Self
 import ledgermq
 from ledgermq.processor.worker.process import PARENT_VARIABLE
 from ledgermq.processor.worker.readiness import wait_for_another_worker, wait_for_worker
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import Topics, ensure_topics
 from ledgermq.wire.topics.reading import partition_reader
 from ledgermq.wire.topics.registry import claim_queue_manager, list_queue_managers
@@ -110,13 +111,12 @@ class BenchPlace:
         """
         first = "bench-1"
         claims = list_queue_managers(self.bootstrap, self.topics)
+        ledgers = [Ledger(self.bootstrap, self.topics, one, ASKING_SECONDS) for one in claims]
         self.start_worker()
         limit = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < limit:
             moved = [
-                one.queue_manager
-                for one in claims
-                if wait_for_another_worker(self.bootstrap, self.topics, one, first, ASKING_SECONDS)
+                one.claim.queue_manager for one in ledgers if wait_for_another_worker(one, first)
             ]
             if len(moved) == len(claims) // 2:
                 kept = [name for name in self.queue_managers if name not in moved]

@@ -165,7 +165,7 @@ def test_a_wrong_checkpoint_is_told_and_taken_away(worked, restore, spark):
     right, wrong = positions(worked)
     assert spoil_newest(worked) == wrong
     with partition_reader(worked.bootstrap, 20.0) as reader:
-        loaded = load(reader, worked.bootstrap, worked.topics, worked.claim, 20.0)
+        loaded = load(reader, worked.ledger)
     assert loaded.state.position == wrong
     before = records_in(worked)
     dry = restore(worked, "--dry-run", "--at", right).document

@@ -15,6 +15,7 @@ from ledgermq.protocol import administration
 from ledgermq.protocol import operations as op
 from ledgermq.wire.framing import checkpoint_chunks
 from ledgermq.wire.framing.codec import decode_record
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import DERIVED_BYTES_MAX, Topics
 from ledgermq.wire.topics.registry import Claim
 from support.checks import checks
@@ -28,18 +29,11 @@ class Desk:
 
     def __init__(self, monkeypatch, state) -> None:
         self.state = state
-        self.claim = Claim("QM1", 0, 1)
+        ledger = Ledger("", Topics("ledgermq"), Claim("QM1", 0, 1), 1.0)
         self.topic: dict[str, bytes] = {}
         self.written: list[str] = []
         identity = SimpleNamespace(cluster_id="c", topic_id="t")
-        self.maker = Checkpointer(
-            self.claim,
-            Loaded(state=state, identity=identity),
-            bootstrap="",
-            topics=Topics("ledgermq"),
-            worker="w",
-            timeout_seconds=1.0,
-        )
+        self.maker = Checkpointer(ledger, Loaded(state=state, identity=identity), "w")
         monkeypatch.setattr(self.maker, "_write", self._take)
         reader = SimpleNamespace(ends=lambda *_: (0, 0))
         monkeypatch.setattr(self.maker, "_open_reader", lambda: reader)

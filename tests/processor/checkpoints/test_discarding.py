@@ -10,6 +10,7 @@ from ledgermq.processor.checkpoints import discarding
 from ledgermq.processor.checkpoints.loading import LogIncompleteError
 from ledgermq.processor.checkpoints.stored_records import StoredRecords
 from ledgermq.processor.worker import membership
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import LogUnreadableError
 from ledgermq.wire.topics.registry import Claim
@@ -28,7 +29,7 @@ def kafka(monkeypatch) -> SimpleNamespace:
     kafka.stopped = False
 
     @contextmanager
-    def reader(_bootstrap, timeout_seconds):
+    def reader(_bootstrap, timeout_seconds, _logger):
         kafka.patience.append(timeout_seconds)
         yield SimpleNamespace(ends=lambda *_: (kafka.begins, 9))
 
@@ -43,7 +44,7 @@ def kafka(monkeypatch) -> SimpleNamespace:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         kafka.written += records
 
-    monkeypatch.setattr(discarding, "partition_reader", reader)
+    monkeypatch.setattr("ledgermq.wire.topics.ledger.partition_reader", reader)
     monkeypatch.setattr(discarding, "read_stored_records", stored)
     monkeypatch.setattr(discarding, "checkpoint_producer", lambda *_: None)
     monkeypatch.setattr(discarding, "write_all", write)
@@ -56,9 +57,9 @@ def kafka(monkeypatch) -> SimpleNamespace:
 
 def discard(timeout_seconds: float = 1.0) -> int:
     """Discards the checkpoints of QM1, unless workers run; how many there were."""
-    topics = Topics("ledgermq")
-    membership.refuse_if_workers_run("", topics, 1.0, discarding.DiscardRefusedError, QM1)
-    return discarding.discard_checkpoints("", topics, QM1, timeout_seconds=timeout_seconds)
+    ledger = Ledger("", Topics("ledgermq"), QM1, timeout_seconds)
+    membership.refuse_if_workers_run(ledger, discarding.DiscardRefusedError)
+    return discarding.discard_checkpoints(ledger)
 
 
 def test_a_broker_that_does_not_take_it_is_told_in_a_sentence(kafka):

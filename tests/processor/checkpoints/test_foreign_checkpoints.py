@@ -13,6 +13,7 @@ from ledgermq.processor.checkpoints.writing import encode_root
 from ledgermq.wire.framing.checkpoint_keys import parse_key
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.topics.identity import LogIdentity
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
 
@@ -104,7 +105,7 @@ def here(monkeypatch):
 
 def loaded_from(records):
     """What a worker starts with."""
-    return load(Shelves(records), "b", TOPICS, CLAIM, 1.0)
+    return load(Shelves(records), Ledger("b", TOPICS, CLAIM, 1.0))
 
 
 BLOCK = encode_record(

@@ -21,7 +21,7 @@ def test_what_a_stopped_worker_folded_is_in_a_checkpoint(place):
     assert first.stop() == 0
     with partition_reader(place.bootstrap, 30.0) as reader:
         _, end = reader.ends(place.topics.operations, place.claim.partition)
-        manifests = read_manifests(reader, place.topics, place.claim)
+        manifests = read_manifests(reader, place.ledger)
     assert manifests[0]["position"] == end - 1
     second = place.worker("second")
     assert f"state loaded at position {end - 1} (from a checkpoint)" in second.log

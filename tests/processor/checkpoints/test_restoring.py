@@ -12,6 +12,7 @@ from ledgermq.processor.checkpoints.restoring import FoundCheckpoint, find_check
 from ledgermq.processor.checkpoints.stored_records import StoredRecords
 from ledgermq.wire.framing.checkpoint_chunks import MANIFEST
 from ledgermq.wire.framing.codec import encode_record
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
 
@@ -68,8 +69,8 @@ def test_a_whole_checkpoint_that_makes_no_state_is_of_no_use(monkeypatch):
         yield SimpleNamespace(ends=lambda *_: (0, 9))
 
     here = SimpleNamespace(difference=lambda _: "", lost_outcomes=lambda _: None, identity=None)
-    monkeypatch.setattr(restoring, "partition_reader", reader)
+    monkeypatch.setattr("ledgermq.wire.topics.ledger.partition_reader", reader)
     monkeypatch.setattr(restoring, "log_of", lambda *_: here)
     monkeypatch.setattr(restoring, "read_stored_records", lambda *_: stored)
-    (found,) = find_checkpoints("", Topics("ledgermq"), Claim("QM1", 0, 1))
+    (found,) = find_checkpoints(Ledger("", Topics("ledgermq"), Claim("QM1", 0, 1), 1.0))
     assert (found.position, found.problem) == (7, "its chunks do not make a state")

@@ -18,6 +18,8 @@ from ledgermq.processor.owner.folding import NoRecord
 from ledgermq.protocol import outcomes as out
 from ledgermq.protocol.operations import Alive, Put
 from ledgermq.wire.framing.codec import decode_chunk, encode_operation
+from ledgermq.wire.topics.ledger import Ledger
+from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import LogDamagedError, LogUnreadableError, PartitionReader
 from ledgermq.wire.topics.registry import Claim
 
@@ -308,7 +310,7 @@ class NeverClosed:
 
 def read_a_body():
     """Reads back a body from the log."""
-    LogReader("127.0.0.1:9092", "t", 0, 5).value_at(3)
+    LogReader(Ledger("127.0.0.1:9092", Topics("t"), Claim("QM1", 0, 1), 5.0)).value_at(3)
 
 
 def read_a_partition():

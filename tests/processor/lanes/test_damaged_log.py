@@ -65,7 +65,7 @@ def test_a_browser_shows_what_is_lost_too(damaged):
 
 def test_a_fold_waits_before_a_damaged_record_and_goes_on_once_it_was_restored(own_broker, damaged):
     """Nothing is folded without it, no other queue manager waits, and nobody starts anything."""
-    discard_checkpoints(damaged.bootstrap, damaged.topics, damaged.claim, timeout_seconds=30.0)
+    discard_checkpoints(damaged.ledger)
     worker = damaged.worker("second", ready=False)
     worker.wait_for_log("is folded: ")
     assert "holds a record that is damaged" in worker.log
@@ -79,7 +79,7 @@ def test_a_fold_waits_before_a_damaged_record_and_goes_on_once_it_was_restored(o
 
 def test_who_connects_while_a_fold_waits_is_told_where_it_is(damaged):
     """The worker answers; that none does would have somebody start a second one."""
-    discard_checkpoints(damaged.bootstrap, damaged.topics, damaged.claim, timeout_seconds=30.0)
+    discard_checkpoints(damaged.ledger)
     worker = damaged.worker("second", ready=False)
     worker.wait_for_log("is folded: ")
     waits_at = int(worker.log.split("nothing from position ")[1].split()[0])

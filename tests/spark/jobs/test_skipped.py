@@ -52,7 +52,7 @@ def test_rebuild_audit_and_chain_agree_with_the_worker_on_what_was_skipped(spark
     with pytest.raises(FoldStoppedError, match="`ledgermq log skip 4`"):
         rebuild_at(place.bootstrap, "QM1", **where)
     with pytest.raises(LogUnreadableError, match="`ledgermq log skip 4 "):
-        read_chain(place.bootstrap, place.topics, place.claim, 4)
+        read_chain(place.ledger, 4)
     refused = skip(place, 2, "--through", 4, "--yes")
     assert (refused.returncode, "an entry (Commit)" in refused.stderr) == (1, True), refused.stderr
     assert skip(place, 4).returncode == 2
@@ -85,7 +85,7 @@ def test_rebuild_audit_and_chain_agree_with_the_worker_on_what_was_skipped(spark
         f"positions {position} to {position}",
     ]
     assert report.position == answer["position"] <= fold.state.position
-    link = read_chain(place.bootstrap, place.topics, place.claim, report.position)
+    link = read_chain(place.ledger, report.position)
     assert link.digest.hex() == report.chain
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import ledgermq
 from ledgermq.processor.worker.process import PARENT_VARIABLE
 from ledgermq.processor.worker.readiness import wait_for_worker
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import Topics, ensure_topics
 from ledgermq.wire.topics.registry import Claim, claim_queue_manager
 from support.brokers.forked_worker import ForkedWorker
@@ -52,6 +53,11 @@ class Place:
     def address(self) -> str:
         """What `ledgermq.connect` is given."""
         return f"kafka://{self.bootstrap}/{self.claim.queue_manager}"
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where its log is."""
+        return Ledger(self.bootstrap, self.topics, self.claim, 30.0)
 
     def connect(self, **settings: Any) -> ledgermq.Connection:
         """A connection with a time-out that lets a failing test end soon."""

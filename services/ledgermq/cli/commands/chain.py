@@ -36,13 +36,7 @@ def show(target: Target, output: Output, at: Any) -> None:
         raise PositionOutOfRangeError(
             f"the log of {target.queue_manager} holds no records: there is no anchor yet"
         )
-    link = read_chain(
-        target.bootstrap,
-        target.topics,
-        claim,
-        position,
-        timeout_seconds=target.timeout_seconds,
-    )
+    link = read_chain(target.ledger_of(claim), position)
     anchor = f"{link.position}:{link.digest.hex()}"
     document = {
         "queue_manager": target.queue_manager,

@@ -39,17 +39,18 @@ def discard(target: Target, output: Output, yes: bool, outcomes: bool) -> None:
         discard_outcomes,
     )
 
-    claim = target.claim()
+    ledger = target.ledger_of(target.claim())
     if not yes:
         what = "outcomes" if outcomes else "checkpoints and all outcomes"
         then = "" if outcomes else "; the next worker folds the log again, and writes them again"
         where = f"{target.queue_manager} at {target.bootstrap}"
         confirm(f"this would discard all {what} of {where}{then}")
     target.refuse_if_served(DiscardRefusedError)
-    discard_them = discard_outcomes if outcomes else discard_checkpoints
-    count = discard_them(
-        target.bootstrap, target.topics, claim, timeout_seconds=target.timeout_seconds
-    )
+    count = None
+    if outcomes:
+        discard_outcomes(ledger)
+    else:
+        count = discard_checkpoints(ledger)
     told = "all outcomes" if count is None else count_of(count, "checkpoint")
     also = "" if count is None else ", and all outcomes"
     output.done(

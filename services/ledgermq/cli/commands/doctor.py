@@ -272,20 +272,19 @@ def _checkpoints(target: Target) -> Result:
     from ledgermq.processor.checkpoints.restoring import find_checkpoints
     from ledgermq.processor.lanes.told import anchors_on_lanes, check_ahead
 
-    claim = target.claim()
-    where = (target.bootstrap, target.topics, claim)
-    found = find_checkpoints(*where, timeout_seconds=target.timeout_seconds, loads=False)
+    ledger = target.ledger_of(target.claim())
+    found = find_checkpoints(ledger, loads=False)
     if any(one.problem for one in found):
         # A worker may have taken one away, and Kafka its records, while they were read.
-        found = find_checkpoints(*where, timeout_seconds=target.timeout_seconds, loads=False)
+        found = find_checkpoints(ledger, loads=False)
     with target.reader() as reader:
         # No worker starts on a log of which they tell more, or otherwise.
-        anchors = anchors_on_lanes(reader, target.topics, claim)
-        begins, _ = reader.ends(target.topics.operations, claim.partition)
+        anchors = anchors_on_lanes(reader, ledger)
+        begins, _ = reader.ends(*ledger.operations)
         usable = [(one.position, one.chain) for one in found if not one.problem]
         position, chain = max(usable, default=(-1, CHAIN_START))
         if begins <= position + 1:
-            check_ahead(reader, target.topics, claim, anchors, position, chain)
+            check_ahead(reader, ledger, anchors, position, chain)
     return checkpoints(found, begins, target.named)
 
 

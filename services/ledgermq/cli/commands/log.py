@@ -164,8 +164,7 @@ def relocate(
         raise click.UsageError("say why you write messages again: --reason TEXT")
     claim, place = target.located()
     upto = place.end if before is None else _position(target, place, before)
-    topic, timeout_seconds = target.topics.operations, target.timeout_seconds
-    values = LogReader(target.bootstrap, topic, claim.partition, timeout_seconds)
+    values = LogReader(target.ledger_of(claim))
     with target.connect() as connection, closing(values):
         done = connection.admin.relocate_messages(
             values.value_at, before=upto, reason=reason, actor=actor, dry_run=dry_run

@@ -67,9 +67,8 @@ def restore(
         expect_answer(ask)
     claim, position, log = _position(target, at)
     target.refuse_if_served(RestoreRefusedError)
-    found = find_checkpoints(
-        target.bootstrap, target.topics, claim, timeout_seconds=target.timeout_seconds
-    )
+    ledger = target.ledger_of(claim)
+    found = find_checkpoints(ledger)
     trimmed = log.start > 0
     base = _base(target, claim, found, log, position) if from_checkpoint or trimmed else None
     with spark_job(target, output, "restore") as job:
@@ -90,14 +89,8 @@ def restore(
     if not dry_run:
         # The rebuild may have taken minutes.
         target.refuse_if_served(RestoreRefusedError)
-        written = write_restored(
-            target.bootstrap,
-            target.topics,
-            claim,
-            state,
-            [one.position for one in verdicts if one.is_retired],
-            timeout_seconds=target.timeout_seconds,
-        )
+        retired = [one.position for one in verdicts if one.is_retired]
+        written = write_restored(ledger, state, retired)
         document |= {"restored": True, **asdict(written)}
     output.done(_told(document), document)
 

@@ -33,6 +33,7 @@ from ledgermq.wire.topics.address import QUEUE_MANAGER_DEFAULT, parse_address, p
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
+    from ledgermq.wire.topics.ledger import Ledger
     from ledgermq.wire.topics.log_topics import Topics
     from ledgermq.wire.topics.reading import PartitionReader
     from ledgermq.wire.topics.registry import Claim
@@ -159,6 +160,11 @@ class Target:
             )
         return found
 
+    def ledger_of(self, claim: Claim) -> Ledger:
+        from ledgermq.wire.topics.ledger import Ledger
+
+        return Ledger(self.bootstrap, self.topics, claim, self.timeout_seconds)
+
     def located(self) -> tuple[Claim, PartitionRange]:
         """The queue manager, and what there is of its log now.
 
@@ -180,9 +186,9 @@ class Target:
         from ledgermq.processor.worker.membership import STOPPED_SECONDS, refuse_if_workers_run
         from ledgermq.processor.worker.readiness import is_stopped
 
-        up, claim = running(self.data_directory), self.claim()
+        up, ledger = running(self.data_directory), self.ledger_of(self.claim())
         if up is not None and up["bootstrap"] == self.bootstrap:
-            if is_stopped(self.bootstrap, self.topics, claim, STOPPED_SECONDS):
+            if is_stopped(ledger, STOPPED_SECONDS):
                 return
             raise refusal(
                 f"`ledgermq up` runs on {self.data_directory}, process {up['pid']}, and with it a "
@@ -190,11 +196,8 @@ class Target:
                 "for itself"
             )
         refuse_if_workers_run(
-            self.bootstrap,
-            self.topics,
-            self.timeout_seconds,
+            ledger,
             refusal,
-            claim,
             # A broker counts those anew that were killed with it, each time that it is started.
             patience_seconds=KILLED_SECONDS if self.started_broker else 0.0,
         )

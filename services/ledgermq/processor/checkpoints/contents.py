@@ -11,7 +11,7 @@ from typing import Any
 from ledgermq.processor.checkpoints.digests import state_digest
 from ledgermq.wire.framing.checkpoint_chunks import manifest_pages, root_parts
 from ledgermq.wire.topics.identity import LogIdentity
-from ledgermq.wire.topics.log_topics import Topics, lane_partition
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim
 
@@ -76,9 +76,6 @@ def manifest_of(
     }
 
 
-def lane_ends(reader: PartitionReader, topics: Topics, claim: Claim) -> list[int]:
+def lane_ends(reader: PartitionReader, ledger: Ledger) -> list[int]:
     """Where the lanes end now; LogUnreadableError if Kafka does not answer."""
-    return [
-        reader.ends(topics.outcomes, lane_partition(claim.partition, claim.lanes, lane))[1]
-        for lane in range(claim.lanes)
-    ]
+    return [reader.ends(ledger.topics.outcomes, lane)[1] for lane in ledger.lanes]

@@ -18,9 +18,8 @@ from ledgermq.processor.checkpoints.stored_records import (
 )
 from ledgermq.wire.framing.checkpoint_keys import manifest_key
 from ledgermq.wire.topics.deleting import delete_before
-from ledgermq.wire.topics.log_topics import Topics, lane_partition
-from ledgermq.wire.topics.reading import LogUnreadableError, partition_reader
-from ledgermq.wire.topics.registry import Claim
+from ledgermq.wire.topics.ledger import Ledger
+from ledgermq.wire.topics.reading import LogUnreadableError
 
 
 class DiscardRefusedError(LedgerMQError):
@@ -29,9 +28,7 @@ class DiscardRefusedError(LedgerMQError):
     code = "discard-refused"
 
 
-def discard_checkpoints(
-    bootstrap: str, topics: Topics, claim: Claim, *, timeout_seconds: float
-) -> int:
+def discard_checkpoints(ledger: Ledger) -> int:
     """Takes away the checkpoints of a queue manager, and all else there; how many there were.
 
     Of a trimmed log those alone that are not of it. What was told of the log goes from the lanes
@@ -44,41 +41,38 @@ def discard_checkpoints(
         LogUnreadableError: Kafka did not answer, or did not take all of it.
         AccessDeniedError: Kafka does not let us write checkpoints, or take outcomes away.
     """
-    where = (bootstrap, topics, claim)
-    with partition_reader(bootstrap, timeout_seconds) as reader:
-        begins, _ = reader.ends(topics.operations, claim.partition)
-        records = read_stored_records(reader, topics, claim)
+    name = ledger.claim.queue_manager
+    with ledger.reader() as reader:
+        begins, _ = reader.ends(*ledger.operations)
+        records = read_stored_records(reader, ledger)
     keys, count = records.all_keys(), len(records.manifests)
     if begins > 0:
-        foreign = _foreign(where, begins, timeout_seconds)
-        keys = [manifest_key(claim.queue_manager, position) for position in foreign]
+        keys = [manifest_key(name, position) for position in _foreign(ledger, begins)]
         count = len(keys)
     try:
         write_all(
-            checkpoint_producer(bootstrap, timeout_seconds),
-            topics.checkpoints,
-            claim.partition,
+            checkpoint_producer(ledger),
+            *ledger.checkpoints,
             [(key, None) for key in keys],
-            timeout_seconds,
+            ledger.timeout_seconds,
         )
     except KafkaException as error:
         raise LogUnreadableError(
-            f"{claim.queue_manager}: not all checkpoints were discarded: {error}; do it again"
+            f"{name}: not all checkpoints were discarded: {error}; do it again"
         ) from error
-    discard_outcomes(*where, timeout_seconds=timeout_seconds)
+    discard_outcomes(ledger)
     return count
 
 
-def _foreign(where: tuple[str, Topics, Claim], begins: int, timeout_seconds: float) -> list[int]:
+def _foreign(ledger: Ledger, begins: int) -> list[int]:
     """Positions of the checkpoints that are not of a trimmed log; LogIncompleteError."""
-    _, topics, claim = where
-    found = find_checkpoints(*where, timeout_seconds=timeout_seconds)
+    found = find_checkpoints(ledger)
     foreign = [one.position for one in found if one.foreign]
     if foreign and any(not one.problem or one.lacks_outcomes for one in found):
         return foreign
     told = (
-        f"{claim.queue_manager}: {topics.operations}-{claim.partition} begins at {begins}, not at "
-        "0: without its checkpoints the state could not be folded again. Nothing was discarded; "
+        f"{ledger.claim.queue_manager}: {ledger.name} begins at {begins}, not at 0: without its "
+        "checkpoints the state could not be folded again. Nothing was discarded; "
     )
     if foreign:
         raise LogIncompleteError(
@@ -91,19 +85,17 @@ def _foreign(where: tuple[str, Topics, Claim], begins: int, timeout_seconds: flo
     )
 
 
-def discard_outcomes(
-    bootstrap: str, topics: Topics, claim: Claim, *, timeout_seconds: float
-) -> None:
+def discard_outcomes(ledger: Ledger) -> None:
     """Takes away what the lanes of a queue manager tell, and no worker then holds against its log.
 
     Raises:
         LogUnreadableError: Kafka did not answer, or did not take all of it.
         AccessDeniedError: Kafka does not let us take outcomes away.
     """
-    lanes = [lane_partition(claim.partition, claim.lanes, lane) for lane in range(claim.lanes)]
+    ends, topic = dict.fromkeys(ledger.lanes, OFFSET_END), ledger.topics.outcomes
     try:
-        delete_before(bootstrap, topics.outcomes, dict.fromkeys(lanes, OFFSET_END), timeout_seconds)
+        delete_before(ledger.bootstrap, topic, ends, ledger.timeout_seconds)
     except KafkaException as error:
         raise LogUnreadableError(
-            f"{claim.queue_manager}: not all outcomes were discarded: {error}; do it again"
+            f"{ledger.claim.queue_manager}: not all outcomes were discarded: {error}; do it again"
         ) from error

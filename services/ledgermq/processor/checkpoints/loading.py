@@ -40,7 +40,7 @@ from ledgermq.wire.framing.codec import (
     outcome_from_union,
 )
 from ledgermq.wire.topics.identity import LogIdentity, log_identity
-from ledgermq.wire.topics.log_topics import Topics, lane_partition
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import LookAhead
@@ -87,14 +87,12 @@ class Loaded:
     anchors: dict[int, bytes] = field(default_factory=dict)
 
 
-def read_manifests(reader: PartitionReader, topics: Topics, claim: Claim) -> list[dict[str, Any]]:
+def read_manifests(reader: PartitionReader, ledger: Ledger) -> list[dict[str, Any]]:
     """The readable manifests, highest position first; their chunks are not looked at."""
-    return readable_manifests(read_stored_records(reader, topics, claim), claim)
+    return readable_manifests(read_stored_records(reader, ledger), ledger.claim)
 
 
-def load(
-    reader: PartitionReader, bootstrap: str, topics: Topics, claim: Claim, timeout_seconds: float
-) -> Loaded:
+def load(reader: PartitionReader, ledger: Ledger) -> Loaded:
     """The state to go on from.
 
     Raises:
@@ -102,17 +100,17 @@ def load(
         LogIncompleteError: Without a checkpoint, the log must begin at 0 and does not.
         LogUnreadableError: Kafka did not answer.
     """
-    here = log_of(reader, bootstrap, topics, claim, timeout_seconds)
-    records = read_stored_records(reader, topics, claim)
+    here, claim = log_of(reader, ledger), ledger.claim
+    records = read_stored_records(reader, ledger)
     manifests = readable_manifests(records, claim)
-    first, _ = reader.ends(topics.operations, claim.partition)
+    first, _ = reader.ends(*ledger.operations)
     loaded = _newest_usable(here, manifests, records)
     if loaded is None and first > 0:
         # Nothing else has the state, and whoever misses an outcome asks for it.
         loaded = _newest_usable(here, manifests, records, lacks_outcomes=True)
     if loaded is None and first > 0:
         raise LogIncompleteError(
-            f"{claim.queue_manager}: no checkpoint can be used and {here.name} "
+            f"{claim.queue_manager}: no checkpoint can be used and {ledger.name} "
             f"begins at {first}, not at 0; restore the log or the checkpoints"
         )
     return _with_stored(loaded or Loaded(state=new_state(), identity=here.identity), records, claim)
@@ -130,7 +128,7 @@ def _newest_usable(
     Raises:
         CheckpointMismatchError, LogUnreadableError: As `load` does.
     """
-    about = ManagerLog(log, here.claim.queue_manager)
+    about = ManagerLog(log, here.ledger.claim.queue_manager)
     for at, manifest in enumerate(manifests):
         problem = damage(manifest, records) or here.problem(manifest, lacks_outcomes)
         loaded = None if problem else restored(manifest, records, here.identity)
@@ -219,15 +217,8 @@ class LogHere:
     """The log that is here, which a checkpoint must have been made from."""
 
     reader: PartitionReader
-    bootstrap: str
-    topics: Topics
-    claim: Claim
+    ledger: Ledger
     identity: LogIdentity
-    timeout_seconds: float
-
-    @property
-    def name(self) -> str:
-        return f"{self.topics.operations}-{self.claim.partition}"
 
     def problem(self, manifest: dict[str, Any], lacks_outcomes: bool) -> str | None:
         """Why a whole checkpoint cannot be used; CheckpointMismatchError for one of another log.
@@ -236,7 +227,7 @@ class LogHere:
         """
         difference = self.difference(manifest)
         if difference:
-            name = self.claim.queue_manager
+            name = self.ledger.claim.queue_manager
             raise CheckpointMismatchError(
                 f"{name}: the checkpoint at position {manifest['position']} is not of this log: "
                 f"{difference}. Restore what was there before; or, if the log is right as it is, "
@@ -248,61 +239,55 @@ class LogHere:
 
     def lost_outcomes(self, manifest: dict[str, Any]) -> str | None:
         """Which lane is shorter than it was at a checkpoint, in words; None: none is (H1)."""
-        for lane, wanted in enumerate(manifest["lane_ends"]):
-            partition = lane_partition(self.claim.partition, self.claim.lanes, lane)
-            _, end = self.reader.ends(self.topics.outcomes, partition)
+        ends = zip(self.ledger.lanes, manifest["lane_ends"], strict=False)
+        for lane, (partition, wanted) in enumerate(ends):
+            _, end = self.reader.ends(self.ledger.topics.outcomes, partition)
             if end < wanted:
                 return f"lane {lane} ends at {end}, it ended at {wanted}: outcomes were lost"
         return None
 
     def difference(self, manifest: dict[str, Any]) -> str:
         """In what this log differs from the one of a checkpoint, in words; empty: in nothing."""
-        position, topic = manifest["position"], self.topics.operations
+        position, name = manifest["position"], self.ledger.name
         if manifest["cluster_id"] != self.identity.cluster_id:
             made_on = manifest["cluster_id"]
             return f"it was made on cluster {made_on}, this is {self.identity.cluster_id}"
         if manifest["topic_id"] != self.identity.topic_id:
             return (
-                f"it was made from a topic {topic} with id {manifest['topic_id']}, this "
-                f"one has id {self.identity.topic_id}: the topic was deleted and made again"
+                f"it was made from a topic {self.ledger.topics.operations} with id "
+                f"{manifest['topic_id']}, this one has id {self.identity.topic_id}: the topic was "
+                "deleted and made again"
             )
-        record = self.reader.record_at(topic, self.claim.partition, position)
+        record = self.reader.record_at(*self.ledger.operations, position)
         if record is None:
-            return f"{self.name} does not hold position {position} any more: the log was cut"
+            return f"{name} does not hold position {position} any more: the log was cut"
         if record_digest(record.value()) != manifest["record_digest"]:
-            return f"{self.name} holds another record at position {position}: the log grew anew"
+            return f"{name} holds another record at position {position}: the log grew anew"
         if record.timestamp()[1] != manifest["append_time_ms"]:
-            return f"the record at {self.name}@{position} was appended at another time"
+            return f"the record at {name}@{position} was appended at another time"
         return ""
 
     def has_skipped_since(self, state: QueueManager) -> bool:
         """Whether an entry that brought a version was declared skipped above a checkpoint (§8)."""
         if max(state.active_version, state.offered_version) == FIRST_VERSION:
             return False
-        topic, partition = self.topics.operations, self.claim.partition
-        ahead = LookAhead(self.bootstrap, topic, partition, self.timeout_seconds)
+        ledger = self.ledger
+        ahead = LookAhead(ledger.bootstrap, *ledger.operations, ledger.timeout_seconds)
         ahead.look(state.position)
-        begins, _ = self.reader.ends(topic, partition)
+        begins, _ = self.reader.ends(*ledger.operations)
         for one in ahead.declared:
             first, end = max(one.first, begins), min(one.last, state.position) + 1
-            for record in self.reader.records(topic, partition, first, end):
+            for record in self.reader.records(*ledger.operations, first, end):
                 if type(decode_operation(record.value())) in (Upgrade, VersionOffered):
                     return True
         return False
 
 
-def log_of(
-    reader: PartitionReader, bootstrap: str, topics: Topics, claim: Claim, timeout_seconds: float
-) -> LogHere:
+def log_of(reader: PartitionReader, ledger: Ledger) -> LogHere:
     """LogUnreadableError: Kafka did not answer."""
-    return LogHere(
-        reader=reader,
-        bootstrap=bootstrap,
-        topics=topics,
-        claim=claim,
-        identity=log_identity(bootstrap, topics.operations, timeout_seconds),
-        timeout_seconds=timeout_seconds,
-    )
+    topic = ledger.topics.operations
+    identity = log_identity(ledger.bootstrap, topic, ledger.timeout_seconds)
+    return LogHere(reader=reader, ledger=ledger, identity=identity)
 
 
 def restored(

@@ -39,9 +39,7 @@ from ledgermq.processor.worker.crash_points import crash_point
 from ledgermq.wire.framing.checkpoint_chunks import MANIFEST, encode_block_record, root_parts
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key
 from ledgermq.wire.framing.codec import decode_record, encode_record
-from ledgermq.wire.topics.log_topics import Topics
-from ledgermq.wire.topics.reading import partition_reader
-from ledgermq.wire.topics.registry import Claim
+from ledgermq.wire.topics.ledger import Ledger
 
 RIGHT: Final = "right"
 WRONG: Final = "wrong"
@@ -108,24 +106,17 @@ class Written:
     present: int
 
 
-def find_checkpoints(
-    bootstrap: str,
-    topics: Topics,
-    claim: Claim,
-    *,
-    timeout_seconds: float = 30.0,
-    loads: bool = True,
-) -> list[FoundCheckpoint]:
+def find_checkpoints(ledger: Ledger, *, loads: bool = True) -> list[FoundCheckpoint]:
     """What stands on the topic, lowest position first; LogUnreadableError: Kafka did not answer.
 
     `loads`: Each that is whole is made a state of too, which takes long for a large one.
     """
-    with partition_reader(bootstrap, timeout_seconds) as reader:
-        here = log_of(reader, bootstrap, topics, claim, timeout_seconds)
+    with ledger.reader() as reader:
+        here = log_of(reader, ledger)
         # The end after the checkpoints: what is written meanwhile is not above it.
-        records = read_stored_records(reader, topics, claim)
-        _, end = reader.ends(topics.operations, claim.partition)
-        known = {one["position"]: one for one in readable_manifests(records, claim)}
+        records = read_stored_records(reader, ledger)
+        _, end = reader.ends(*ledger.operations)
+        known = {one["position"]: one for one in readable_manifests(records, ledger.claim)}
         found = []
         for position in sorted(records.manifests):
             manifest = known.get(position)
@@ -179,15 +170,7 @@ def judge(
     return verdicts
 
 
-def write_restored(
-    bootstrap: str,
-    topics: Topics,
-    claim: Claim,
-    state: RebuiltState,
-    retired: Sequence[int],
-    *,
-    timeout_seconds: float = 30.0,
-) -> Written:
+def write_restored(ledger: Ledger, state: RebuiltState, retired: Sequence[int]) -> Written:
     """Writes a checkpoint of a rebuilt state, takes others away, and loads it as a worker would.
 
     No worker may run meanwhile, and all lanes must have the outcomes at or below its position (H1).
@@ -197,17 +180,16 @@ def write_restored(
             stands at its position.
         LogUnreadableError: Kafka did not answer.
     """
-    name, what = claim.queue_manager, f"the checkpoint at position {state.position}"
+    name, what = ledger.claim.queue_manager, f"the checkpoint at position {state.position}"
     key = manifest_key(name, state.position)
     write = partial(
         write_all,
-        checkpoint_producer(bootstrap, timeout_seconds),
-        topics.checkpoints,
-        claim.partition,
-        timeout_seconds=timeout_seconds + 5.0,
+        checkpoint_producer(ledger),
+        *ledger.checkpoints,
+        timeout_seconds=ledger.timeout_seconds + 5.0,
     )
-    with partition_reader(bootstrap, timeout_seconds) as reader:
-        here = log_of(reader, bootstrap, topics, claim, timeout_seconds)
+    with ledger.reader() as reader:
+        here = log_of(reader, ledger)
         manifest, unwritten, count = _encoded(here, state)
         try:
             for digests in written_together(unwritten):
@@ -229,11 +211,11 @@ def write_restored(
 
 def _encoded(here: LogHere, state: RebuiltState) -> tuple[dict[str, Any], dict[str, bytes], int]:
     """The manifest of a state, the chunks that are not there whole, and how many it has."""
-    reader, topics, claim = here.reader, here.topics, here.claim
-    record = reader.record_at(topics.operations, claim.partition, state.position)
+    reader, ledger = here.reader, here.ledger
+    record = reader.record_at(*ledger.operations, state.position)
     if record is None:
-        raise RestoreFailedError(f"{here.name} holds no record at {state.position} any more")
-    stored = read_stored_records(reader, topics, claim).chunks
+        raise RestoreFailedError(f"{ledger.name} holds no record at {state.position} any more")
+    stored = read_stored_records(reader, ledger).chunks
     unwritten: dict[str, bytes] = {}
 
     def note(value: bytes) -> str:
@@ -246,7 +228,7 @@ def _encoded(here: LogHere, state: RebuiltState) -> tuple[dict[str, Any], dict[s
     contents = contents_of(state.root, named, note)
     assert contents.digest == state.digest, "the rebuild knows its digest"
     manifest = manifest_of(
-        claim,
+        ledger.claim,
         here.identity,
         contents,
         position=state.position,
@@ -254,7 +236,7 @@ def _encoded(here: LogHere, state: RebuiltState) -> tuple[dict[str, Any], dict[s
         record_digest=record_digest(record.value()),
         version=decode_record(state.root)[1]["version"],
         chain=state.chain,
-        lane_ends=lane_ends(reader, topics, claim),
+        lane_ends=lane_ends(reader, ledger),
         worker=WRITER,
     )
     return manifest, unwritten, len(contents.needed)
@@ -262,8 +244,8 @@ def _encoded(here: LogHere, state: RebuiltState) -> tuple[dict[str, Any], dict[s
 
 def _problem_of(here: LogHere, state: RebuiltState) -> str:
     """Why a worker could not start from what was written, or would have another state; or empty."""
-    records = read_stored_records(here.reader, here.topics, here.claim)
-    known = {one["position"]: one for one in readable_manifests(records, here.claim)}
+    records = read_stored_records(here.reader, here.ledger)
+    known = {one["position"]: one for one in readable_manifests(records, here.ledger.claim)}
     manifest = known.get(state.position)
     if manifest is None:
         return "its manifest is not there"

@@ -17,9 +17,9 @@ from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key, parse
 from ledgermq.wire.kafka.access import raise_if_denied
 from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS, client_options
 from ledgermq.wire.topics.appending import numbered_producer
-from ledgermq.wire.topics.log_topics import DERIVED_BYTES_MAX, Topics
+from ledgermq.wire.topics.ledger import Ledger
+from ledgermq.wire.topics.log_topics import DERIVED_BYTES_MAX
 from ledgermq.wire.topics.reading import PartitionReader
-from ledgermq.wire.topics.registry import Claim
 
 log = logging.getLogger(__name__)
 
@@ -60,36 +60,35 @@ class StoredRecords:
         return [*keys, *self.rubbish]
 
 
-def read_stored_records(reader: PartitionReader, topics: Topics, claim: Claim) -> StoredRecords:
+def read_stored_records(reader: PartitionReader, ledger: Ledger) -> StoredRecords:
     """Reads the topic to its end; LogUnreadableError if Kafka does not answer."""
-    stored = StoredRecords(claim.queue_manager)
-    stored.ends = reader.ends(topics.checkpoints, claim.partition)
-    for record in reader.records(topics.checkpoints, claim.partition, *stored.ends):
+    stored = StoredRecords(ledger.claim.queue_manager)
+    stored.ends = reader.ends(*ledger.checkpoints)
+    for record in reader.records(*ledger.checkpoints, *stored.ends):
         stored.take(record.key(), record.value())
     if stored.rubbish:
-        ManagerLog(log, claim.queue_manager).warning(
+        ManagerLog(log, ledger.claim.queue_manager).warning(
             "%d keys of %s-%d are no keys of its checkpoints (such as %r); they are passed over, "
             "and taken away with the next checkpoint",
             len(stored.rubbish),
-            topics.checkpoints,
-            claim.partition,
+            *ledger.checkpoints,
             next(iter(stored.rubbish))[:100],
         )
     return stored
 
 
-def checkpoint_producer(bootstrap: str, timeout_seconds: float) -> Producer:
+def checkpoint_producer(ledger: Ledger) -> Producer:
     own = {
         "acks": "all",
         "linger.ms": 5,
         "compression.type": "zstd",
         "message.max.bytes": DERIVED_BYTES_MAX,
         "queue.buffering.max.messages": 0,
-        "message.timeout.ms": int(timeout_seconds * 1000),
+        "message.timeout.ms": int(ledger.timeout_seconds * 1000),
         "socket.timeout.ms": ANSWERED_WITHIN_MS,
         "log_level": 0,
     }
-    return numbered_producer(client_options(bootstrap, own))
+    return numbered_producer(client_options(ledger.bootstrap, own))
 
 
 def written_together(chunks: Mapping[str, bytes]) -> list[list[str]]:

@@ -58,9 +58,8 @@ from ledgermq.processor.worker.logs import KAFKA_LOGGER, ManagerLog
 from ledgermq.wire.framing.checkpoint_chunks import MANIFEST, ROOT
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key, parse_key
 from ledgermq.wire.framing.codec import encode_record, outcome_to_union
-from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.reading import PartitionReader
-from ledgermq.wire.topics.registry import Claim
 
 log = logging.getLogger(__name__)
 
@@ -101,21 +100,10 @@ def encode_root(state: QueueManager) -> bytes:
 
 
 class Checkpointer:
-    def __init__(
-        self,
-        claim: Claim,
-        loaded: Loaded,
-        *,
-        bootstrap: str,
-        topics: Topics,
-        worker: str,
-        timeout_seconds: float,
-    ) -> None:
-        self._claim = claim
-        self._topics = topics
-        self._bootstrap = bootstrap
+    def __init__(self, ledger: Ledger, loaded: Loaded, worker: str) -> None:
+        self._ledger = ledger
+        self._name = ledger.claim.queue_manager
         self._worker = worker
-        self._timeout_seconds = timeout_seconds
         self._identity = loaded.identity
         self._blocks = loaded.blocks
         self._kept = loaded.manifests
@@ -226,9 +214,8 @@ class Checkpointer:
 
         It runs in the thread that encodes, so nothing else looks at the chunks meanwhile.
         """
-        name = self._claim.queue_manager
         for digests in written_together(self._unwritten):
-            self._write([(chunk_key(name, one), self._unwritten[one]) for one in digests])
+            self._write([(chunk_key(self._name, one), self._unwritten[one]) for one in digests])
             self._stored.update(digests)
             for digest in digests:
                 del self._unwritten[digest]
@@ -237,7 +224,7 @@ class Checkpointer:
         self._check_that_none_expired()
         self._check_that_nobody_took_away(contents)
         manifest = manifest_of(
-            self._claim,
+            self._ledger.claim,
             self._identity,
             contents,
             position=snapshot.position,
@@ -245,11 +232,11 @@ class Checkpointer:
             record_digest=snapshot.record_digest,
             version=snapshot.version,
             chain=snapshot.chain,
-            lane_ends=lane_ends(self._open_reader(), self._topics, self._claim),
+            lane_ends=lane_ends(self._open_reader(), self._ledger),
             worker=self._worker,
         )
         crash_point("before-manifest")
-        key = manifest_key(self._claim.queue_manager, snapshot.position)
+        key = manifest_key(self._name, snapshot.position)
         self._write([(key, encode_record(MANIFEST, manifest))])
         return manifest
 
@@ -259,7 +246,7 @@ class Checkpointer:
         Compaction keeps what is needed. Else only the state still has what an untouched block
         holds, where the log is trimmed.
         """
-        topic, partition = self._topics.checkpoints, self._claim.partition
+        topic, partition = self._ledger.checkpoints
         (before, until), ends = self._ends, self._open_reader().ends(topic, partition)
         own, self._own_records = self._own_records, 0
         self._ends = ends
@@ -281,9 +268,8 @@ class Checkpointer:
         A worker that is frozen while it tidies up goes on with that when it wakes, and takes away
         what its successor has found stored, and needs by then.
         """
-        topic, partition = self._topics.checkpoints, self._claim.partition
-        for record in self._open_reader().records(topic, partition, start, end):
-            name, value = parse_key(self._claim.queue_manager, record.key()), record.value()
+        for record in self._open_reader().records(*self._ledger.checkpoints, start, end):
+            name, value = parse_key(self._name, record.key()), record.value()
             if not isinstance(name, str):
                 continue
             self._stored.discard(name)
@@ -296,7 +282,7 @@ class Checkpointer:
         if not gone:
             return
         self._all_anew = True
-        topic, partition = self._topics.checkpoints, self._claim.partition
+        topic, partition = self._ledger.checkpoints
         raise CheckpointFailedError(
             f"{gone} records of {topic}-{partition} that it builds on were taken away, as by a "
             "worker that was frozen while it tidied up. The next checkpoint writes them again"
@@ -304,19 +290,20 @@ class Checkpointer:
 
     def _open_reader(self) -> PartitionReader:
         if self._reader is None:
-            self._reader = PartitionReader(self._bootstrap, self._timeout_seconds, KAFKA_LOGGER)
+            self._reader = PartitionReader(
+                self._ledger.bootstrap, self._ledger.timeout_seconds, KAFKA_LOGGER
+            )
         return self._reader
 
     def _write(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         if self._producer is None:
-            self._producer = checkpoint_producer(self._bootstrap, self._timeout_seconds)
+            self._producer = checkpoint_producer(self._ledger)
         try:
             write_all(
                 self._producer,
-                self._topics.checkpoints,
-                self._claim.partition,
+                *self._ledger.checkpoints,
                 records,
-                self._timeout_seconds + 5.0,
+                self._ledger.timeout_seconds + 5.0,
             )
             self._own_records += len(records)
             self._writing_bytes += sum(len(value) for _, value in records if value is not None)
@@ -337,7 +324,7 @@ class Checkpointer:
             crash_point("after-offset-commit")
             needed = {digest for one in self._kept for digest in one.digests}
             spare = self._stored - needed
-            name = self._claim.queue_manager
+            name = self._name
             # What Kafka may have taken away, whatever it says, counts as gone: who needs it again
             # writes it again.
             self._stored -= spare
@@ -355,7 +342,7 @@ class Checkpointer:
         except Exception as error:
             # The checkpoint is durable; what was not taken away is taken away with the next one.
             self._kept = known
-            ManagerLog(log, self._claim.queue_manager).warning(
+            ManagerLog(log, self._name).warning(
                 "after the checkpoint at position %d, tidying up failed: %s",
                 snapshot.position,
                 error,

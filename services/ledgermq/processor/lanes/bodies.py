@@ -26,6 +26,7 @@ from ledgermq.protocol.operations import PutMessage
 from ledgermq.protocol.outcomes import DeliveredMessage, body_place
 from ledgermq.wire.framing.codec import decode_operation
 from ledgermq.wire.kafka.access import denied
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.reading import (
     PASSING,
     LogUnreadableError,
@@ -65,11 +66,8 @@ class BodyLostError(LedgerMQError):
 class LogReader:
     """Reads values of the operations log at given positions; used by one thread at a time."""
 
-    def __init__(self, bootstrap: str, topic: str, partition: int, timeout_seconds: float) -> None:
-        self._bootstrap = bootstrap
-        self._topic = topic
-        self._partition = partition
-        self._timeout_seconds = timeout_seconds
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
         self._consumer: Consumer | None = None
         self._next = -1
         self._pool: OrderedDict[int, bytes | None] = OrderedDict()
@@ -91,11 +89,11 @@ class LogReader:
 
     def _read_through(self, position: int) -> None:
         """Reads on until the position is in the pool; what comes by on the way is kept too."""
-        limit = time.monotonic() + self._timeout_seconds
+        limit = time.monotonic() + self._ledger.timeout_seconds
         while position not in self._pool:
             consumer, ahead = self._consumer or self._open(), position - self._next
             if self._next < 0 or not 0 <= ahead * self._record_bytes < READ_ON_BYTES:
-                consumer.assign([TopicPartition(self._topic, self._partition, position)])
+                consumer.assign([TopicPartition(*self._ledger.operations, position)])
                 self._next = position
             for message in take_batch(consumer, 200, 0.5):
                 self._keep(message, position)
@@ -104,7 +102,8 @@ class LogReader:
             if time.monotonic() > limit:
                 raise LogUnreadableError(
                     f"reading {self._at(position)} back took longer than "
-                    f"{self._timeout_seconds:.0f} s; look at Kafka, then start the worker again"
+                    f"{self._ledger.timeout_seconds:.0f} s; look at Kafka, then start the worker "
+                    "again"
                 )
 
     def _keep(self, message: Any, wanted: int) -> None:
@@ -116,7 +115,11 @@ class LogReader:
                 raise BodyLostError(text, is_cut=True)
             if error.code() == KafkaError._BAD_MSG:
                 self._look_at_damage(wanted, error)
-            refused = None if error.code() in PASSING else denied(error, self._topic, "Read")
+            refused = (
+                None
+                if error.code() in PASSING
+                else denied(error, self._ledger.topics.operations, "Read")
+            )
             if refused is not None:
                 raise refused
             return
@@ -142,12 +145,12 @@ class LogReader:
             raise BodyLostError(f"{self._at(wanted)} is damaged ({error.str()})")
 
     def _at(self, position: int) -> str:
-        return f"{self._topic}-{self._partition}@{position}"
+        return f"{self._ledger.name}@{position}"
 
     def _open(self) -> Consumer:
         self._consumer = Consumer(
             reader_settings(
-                self._bootstrap,
+                self._ledger.bootstrap,
                 "bodies",
                 {
                     "fetch.wait.max.ms": 20,

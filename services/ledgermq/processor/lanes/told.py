@@ -17,9 +17,8 @@ from ledgermq.errors import LedgerMQError
 from ledgermq.processor.checkpoints.digests import chain_next
 from ledgermq.wire.framing.codec import UndecodableError, decode_record
 from ledgermq.wire.framing.schemas import ANSWER, CHUNK
-from ledgermq.wire.topics.log_topics import Topics, lane_partition
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.reading import LogDamagedError, PartitionReader
-from ledgermq.wire.topics.registry import Claim
 
 # Of each lane, as others than workers may have written the very last one; further ones if none of
 # these tells a digest chain, as answers to whoever watches a queue manager at rest, or what a
@@ -34,7 +33,7 @@ class LogCutError(LedgerMQError):
     code = "log-cut"
 
 
-def anchors_on_lanes(reader: PartitionReader, topics: Topics, claim: Claim) -> dict[int, bytes]:
+def anchors_on_lanes(reader: PartitionReader, ledger: Ledger) -> dict[int, bytes]:
     """The digest chains that the last records of the lanes tell, by position.
 
     Raises:
@@ -43,26 +42,25 @@ def anchors_on_lanes(reader: PartitionReader, topics: Topics, claim: Claim) -> d
         AccessDeniedError: The lanes may not be read.
     """
     told: dict[int, bytes | None] = {}
-    for position, chain in _last_told(reader, topics, claim):
+    for position, chain in _last_told(reader, ledger):
         # An answer, which has no chain, mostly comes behind outcomes of its position.
         told[position] = chain or told.get(position)
     # Behind them: what is told was on the log before.
-    _, end = reader.ends(topics.operations, claim.partition)
+    _, end = reader.ends(*ledger.operations)
     highest = max(told, default=-1)
     if highest >= end:
         ends = f"ends at position {end - 1}" if end else "is empty"
+        name = ledger.claim.queue_manager
         raise LogCutError(
-            f"{claim.queue_manager}: {topics.operations}-{claim.partition} {ends}, but "
-            f"{topics.outcomes} has an outcome of position {highest}: "
-            f"{_remedy(claim.queue_manager)}"
+            f"{name}: {ledger.name} {ends}, but {ledger.topics.outcomes} has an outcome of "
+            f"position {highest}: {_remedy(name)}"
         )
     return {position: chain for position, chain in told.items() if chain is not None}
 
 
 def check_ahead(
     reader: PartitionReader,
-    topics: Topics,
-    claim: Claim,
+    ledger: Ledger,
     anchors: Mapping[int, bytes],
     position: int,
     chain: bytes,
@@ -75,12 +73,12 @@ def check_ahead(
     """
     last = max(anchors, default=-1)
     with suppress(LogDamagedError):
-        for record in reader.records(topics.operations, claim.partition, position + 1, last + 1):
+        for record in reader.records(*ledger.operations, position + 1, last + 1):
             position += 1
             if record.offset() != position:
                 return
             chain = chain_next(chain, position, record.timestamp()[1], record.value())
-            check_chain(claim.queue_manager, anchors, position, chain)
+            check_chain(ledger.claim.queue_manager, anchors, position, chain)
 
 
 def check_chain(name: str, anchors: Mapping[int, bytes], position: int, chain: bytes) -> None:
@@ -101,28 +99,26 @@ def _remedy(name: str) -> str:
     )
 
 
-def _last_told(
-    reader: PartitionReader, topics: Topics, claim: Claim
-) -> Iterator[tuple[int, bytes | None]]:
+def _last_told(reader: PartitionReader, ledger: Ledger) -> Iterator[tuple[int, bytes | None]]:
     """Positions with the digest chain there, if it is told; what cannot be read tells nothing."""
-    for lane in range(claim.lanes):
-        partition = lane_partition(claim.partition, claim.lanes, lane)
-        first, end = reader.ends(topics.outcomes, partition)
+    topic = ledger.topics.outcomes
+    for partition in ledger.lanes:
+        first, end = reader.ends(topic, partition)
         start, has_chain = max(first, end - RECORDS_PER_LANE), False
-        for position, chain in _told(reader, topics, partition, start, end):
+        for position, chain in _told(reader, topic, partition, start, end):
             has_chain = has_chain or chain is not None
             yield position, chain
         if not has_chain:
             further = max(first, end - RECORDS_PER_LANE_MAX)
-            yield from _told(reader, topics, partition, further, start)
+            yield from _told(reader, topic, partition, further, start)
 
 
 def _told(
-    reader: PartitionReader, topics: Topics, partition: int, start: int, end: int
+    reader: PartitionReader, topic: str, partition: int, start: int, end: int
 ) -> Iterator[tuple[int, bytes | None]]:
     """What the records of a lane between two offsets tell."""
     with suppress(LogDamagedError):
-        for record in reader.records(topics.outcomes, partition, start, end):
+        for record in reader.records(topic, partition, start, end):
             with suppress(UndecodableError):
                 name, datum = decode_record(record.value())
                 if name == ANSWER and datum["position"] >= 0:

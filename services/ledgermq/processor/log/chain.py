@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from ledgermq.processor.checkpoints.digests import CHAIN_START, chain_next
 from ledgermq.processor.checkpoints.loading import read_manifests
-from ledgermq.wire.topics.log_topics import Topics
-from ledgermq.wire.topics.reading import LogUnreadableError, partition_reader
-from ledgermq.wire.topics.registry import Claim
+from ledgermq.wire.topics.ledger import Ledger
+from ledgermq.wire.topics.reading import LogUnreadableError
 from ledgermq.wire.topics.skipping import Hole, LookAhead, skip_command
 
 
@@ -25,25 +24,23 @@ class ChainLink(NamedTuple):
     computed_from: int
 
 
-def read_chain(
-    bootstrap: str, topics: Topics, claim: Claim, position: int, *, timeout_seconds: float = 30.0
-) -> ChainLink:
+def read_chain(ledger: Ledger, position: int) -> ChainLink:
     """Computes the chain at a position from the records at and below it.
 
     Raises:
         LogUnreadableError: Kafka did not answer, the position is not there, or the start of the
             log is gone and no checkpoint tells the chain there.
     """
-    where = f"{topics.operations}-{claim.partition}"
-    with partition_reader(bootstrap, timeout_seconds) as reader:
-        first, end = reader.ends(topics.operations, claim.partition)
+    where = ledger.name
+    with ledger.reader() as reader:
+        first, end = reader.ends(*ledger.operations)
         if not first <= position < end:
             raise LogUnreadableError(
                 f"{where} holds positions {first} to {end - 1}, not {position}"
             )
         chain, start = CHAIN_START, 0
         if first > 0:
-            known = read_manifests(reader, topics, claim)
+            known = read_manifests(reader, ledger)
             usable = [one for one in known if first - 1 <= one["position"] <= position]
             if not usable:
                 raise LogUnreadableError(
@@ -52,17 +49,17 @@ def read_chain(
                 )
             chain, start = usable[-1]["chain"], usable[-1]["position"] + 1
         expected = start
-        ahead = LookAhead(bootstrap, topics.operations, claim.partition, timeout_seconds)
-        for record in reader.records(topics.operations, claim.partition, start, position + 1):
+        ahead = LookAhead(ledger.bootstrap, *ledger.operations, ledger.timeout_seconds)
+        for record in reader.records(*ledger.operations, start, position + 1):
             offset = record.offset() or 0
-            chain = _over_hole(ahead, topics, claim, chain, Hole(expected, offset - 1))
+            chain = _over_hole(ahead, ledger, chain, Hole(expected, offset - 1))
             chain = chain_next(chain, offset, record.timestamp()[1], record.value())
             expected = offset + 1
-        chain = _over_hole(ahead, topics, claim, chain, Hole(expected, position))
+        chain = _over_hole(ahead, ledger, chain, Hole(expected, position))
     return ChainLink(position, chain, start)
 
 
-def _over_hole(ahead: LookAhead, topics: Topics, claim: Claim, chain: bytes, hole: Hole) -> bytes:
+def _over_hole(ahead: LookAhead, ledger: Ledger, chain: bytes, hole: Hole) -> bytes:
     """The chain behind positions without a record; LogUnreadableError if nobody declared them."""
     if hole.first > hole.last:
         return chain
@@ -70,9 +67,9 @@ def _over_hole(ahead: LookAhead, topics: Topics, claim: Claim, chain: bytes, hol
         ahead.look(hole.first)
     if ahead.skipped_through(hole) < hole.last:
         raise LogUnreadableError(
-            f"{topics.operations}-{claim.partition} has no record at {hole.first}: the log has a "
-            "hole. If there was none, as where a Kafka transaction ended, declare it skipped: "
-            f"`{skip_command(topics, claim.queue_manager, hole)}`"
+            f"{ledger.name} has no record at {hole.first}: the log has a hole. If there was none, "
+            "as where a Kafka transaction ended, declare it skipped: "
+            f"`{skip_command(ledger.topics, ledger.claim.queue_manager, hole)}`"
         )
     for position in range(hole.first, hole.last + 1):
         chain = chain_next(chain, position, 0, None)

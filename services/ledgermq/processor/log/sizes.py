@@ -16,8 +16,7 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Int64, Schema, String
 
 from ledgermq.processor.log.aiokafka_options import aiokafka_options
-from ledgermq.wire.topics.log_topics import Topics, lane_partition
-from ledgermq.wire.topics.registry import Claim
+from ledgermq.wire.topics.ledger import Ledger
 
 log = logging.getLogger(__name__)
 
@@ -74,12 +73,12 @@ class _DescribeLogDirectories(Request[_AskSizes]):
 class LogSizes:
     """How many bytes the log topics of one queue manager take, all replicas together."""
 
-    def __init__(self, bootstrap: str, topics: Topics, claim: Claim) -> None:
-        lanes = [lane_partition(claim.partition, claim.lanes, lane) for lane in range(claim.lanes)]
-        self._bootstrap = bootstrap
+    def __init__(self, ledger: Ledger) -> None:
+        topics, claim = ledger.topics, ledger.claim
+        self._bootstrap = ledger.bootstrap
         self._partitions = {
             "operations_bytes": (topics.operations, [claim.partition]),
-            "outcomes_bytes": (topics.outcomes, lanes),
+            "outcomes_bytes": (topics.outcomes, ledger.lanes),
             "questions_bytes": (topics.questions, [claim.partition]),
             "checkpoints_bytes": (topics.checkpoints, [claim.partition]),
         }

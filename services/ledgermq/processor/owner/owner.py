@@ -38,8 +38,8 @@ from ledgermq.processor.owner.time_keeper import TimeKeeper
 from ledgermq.processor.worker.crash_points import crash_point, is_armed
 from ledgermq.processor.worker.logs import KAFKA_LOGGER, ManagerLog
 from ledgermq.processor.worker.settings import WorkerSettings
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import Topics
-from ledgermq.wire.topics.reading import partition_reader
 from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import LookAhead
 
@@ -67,15 +67,14 @@ class Owner:
         self.tp = TP(topics.operations, claim.partition)
         self._around = around
         self._settings = settings
-        reader = LogReader(
-            settings.bootstrap, topics.operations, claim.partition, settings.request_timeout_seconds
-        )
-        self.bodies = BodyStore(settings.body_cache_bytes, reader)
+        patience = settings.request_timeout_seconds
+        self._ledger = Ledger(settings.bootstrap, topics, claim, patience)
+        self.bodies = BodyStore(settings.body_cache_bytes, LogReader(self._ledger))
         self.tally = Tally(Labels(settings.metrics_per_destination))
         self.lanes = LaneWriter(
             claim, around.producer, self.bodies, settings.chunk_bytes, self.tally
         )
-        sizes = LogSizes(settings.bootstrap, topics, claim)
+        sizes = LogSizes(self._ledger)
         self.answers = Answerer(
             claim.queue_manager, settings.worker_name, self.lanes, self.bodies, sizes
         )
@@ -194,12 +193,8 @@ class Owner:
         loaded = await asyncio.to_thread(in_thread)
         name = self.claim.queue_manager
         topics = self._around.topics
-        ahead = LookAhead(
-            settings.bootstrap,
-            topics.operations,
-            self.claim.partition,
-            settings.request_timeout_seconds,
-        )
+        ledger = self._ledger
+        ahead = LookAhead(ledger.bootstrap, *ledger.operations, ledger.timeout_seconds)
         self.folder = Folder(
             name,
             loaded.state,
@@ -214,35 +209,19 @@ class Owner:
         if loaded.manifest is not None:
             self.folder.appended_ms = loaded.manifest["append_time_ms"]
         self.holes = HoleWatch(self.claim, self.folder, self._around.side_topic)
-        checkpointer = Checkpointer(
-            self.claim,
-            loaded,
-            bootstrap=settings.bootstrap,
-            topics=topics,
-            worker=settings.worker_name,
-            timeout_seconds=settings.request_timeout_seconds,
-        )
+        checkpointer = Checkpointer(ledger, loaded, settings.worker_name)
         self.checkpoints = CheckpointSchedule(
             name, settings, checkpointer, self._commit, self._beside
         )
         return loaded
 
     def _read_checkpoint(self) -> Loaded:
-        settings = self._settings
-        with partition_reader(
-            settings.bootstrap, settings.request_timeout_seconds, KAFKA_LOGGER
-        ) as reader:
-            loaded = load(
-                reader,
-                settings.bootstrap,
-                self._around.topics,
-                self.claim,
-                settings.request_timeout_seconds,
-            )
-            topics, position = self._around.topics, loaded.state.position
-            loaded.anchors = anchors_on_lanes(reader, topics, self.claim)
-            check_ahead(reader, topics, self.claim, loaded.anchors, position, loaded.chain)
-            end = reader.ends(self.tp.topic, self.tp.partition)[1]
+        ledger = self._ledger
+        with ledger.reader(KAFKA_LOGGER) as reader:
+            loaded = load(reader, ledger)
+            loaded.anchors = anchors_on_lanes(reader, ledger)
+            check_ahead(reader, ledger, loaded.anchors, loaded.state.position, loaded.chain)
+            end = reader.ends(*ledger.operations)[1]
             self._answers_from, self.tally.live_from = end - 1, end
             return loaded
 

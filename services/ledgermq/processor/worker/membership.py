@@ -17,9 +17,9 @@ from ledgermq.errors import LedgerMQError
 from ledgermq.processor.worker.readiness import is_stopped
 from ledgermq.wire.kafka.access import missing_right, raise_if_denied
 from ledgermq.wire.kafka.settings import client_options, kafka_settings
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import LogUnreadableError
-from ledgermq.wire.topics.registry import Claim
 
 log = logging.getLogger(__name__)
 
@@ -105,13 +105,7 @@ def running_workers(bootstrap: str, topics: Topics, timeout_seconds: float) -> l
 
 
 def refuse_if_workers_run(
-    bootstrap: str,
-    topics: Topics,
-    timeout_seconds: float,
-    refusal: type[LedgerMQError],
-    claim: Claim,
-    *,
-    patience_seconds: float = 0.0,
+    ledger: Ledger, refusal: type[LedgerMQError], *, patience_seconds: float = 0.0
 ) -> None:
     """Raises a refusal if workers run: they take for stored what somebody else takes away.
 
@@ -122,13 +116,14 @@ def refuse_if_workers_run(
         LogUnreadableError: Kafka did not answer.
     """
     limit = time.monotonic() + patience_seconds
-    while workers := running_workers(bootstrap, topics, timeout_seconds):
+    where = (ledger.bootstrap, ledger.topics, ledger.timeout_seconds)
+    while workers := running_workers(*where):
         if time.monotonic() >= limit:
-            if is_stopped(bootstrap, topics, claim, STOPPED_SECONDS):
+            if is_stopped(ledger, STOPPED_SECONDS):
                 return
             raise refusal(
-                f"workers run at {bootstrap} ({', '.join(workers)}): stop all workers first. One "
-                "that was killed counts until its session times out, in a few seconds"
+                f"workers run at {ledger.bootstrap} ({', '.join(workers)}): stop all workers "
+                "first. One that was killed counts until its session times out, in a few seconds"
             )
         time.sleep(AGAIN_SECONDS)
 

@@ -18,7 +18,8 @@ from ledgermq.wire.framing.confluent import headers_of, value_of
 from ledgermq.wire.framing.headers import CONNECTION
 from ledgermq.wire.framing.schemas import ASK
 from ledgermq.wire.kafka.settings import client_options
-from ledgermq.wire.topics.log_topics import Topics, lane_partition
+from ledgermq.wire.topics.ledger import Ledger
+from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import offsets_of, reader_settings
 from ledgermq.wire.topics.registry import Claim, RegistryError, list_queue_managers
 
@@ -40,7 +41,7 @@ def wait_for_worker(
     limit = time.monotonic() + timeout_seconds
 
     def answered(claim: Claim) -> bool:
-        answer = next(_answers(bootstrap, topics, claim, limit, hopeless), None)
+        answer = next(_answers(Ledger(bootstrap, topics, claim, 5.0), limit, hopeless), None)
         if answer is not None and stopped is not None and _says_stopped(answer):
             stopped.add(claim.queue_manager)
         return answer is not None
@@ -56,22 +57,19 @@ def wait_for_worker(
     return False
 
 
-def wait_for_another_worker(
-    bootstrap: str, topics: Topics, claim: Claim, worker: str, timeout_seconds: float
-) -> bool:
+def wait_for_another_worker(ledger: Ledger, worker: str) -> bool:
     """Waits until a worker that is called otherwise answers for a queue manager; whether it did."""
-    limit = time.monotonic() + timeout_seconds
-    answers = _answers(bootstrap, topics, claim, limit)
+    answers = _answers(ledger, time.monotonic() + ledger.timeout_seconds)
     documents = (json.loads(one["document"] or "null") for one in answers)
     # Without a document it is a refusal, as of a queue manager that is stopped there.
     return any(one is None or one["worker"] != worker for one in documents)
 
 
-def is_stopped(bootstrap: str, topics: Topics, claim: Claim, timeout_seconds: float) -> bool:
+def is_stopped(ledger: Ledger, timeout_seconds: float) -> bool:
     """Whether a worker says that none can go on with a queue manager, as it is damaged."""
     limit = time.monotonic() + timeout_seconds
     try:
-        answer = next(_answers(bootstrap, topics, claim, limit), None)
+        answer = next(_answers(ledger, limit), None)
     except (KafkaException, LedgerMQError):
         return False
     return answer is not None and _says_stopped(answer)
@@ -82,22 +80,18 @@ def _says_stopped(answer: dict[str, Any]) -> bool:
 
 
 def _answers(
-    bootstrap: str,
-    topics: Topics,
-    claim: Claim,
-    limit: float,
-    hopeless: Callable[[], bool] = lambda: False,
+    ledger: Ledger, limit: float, hopeless: Callable[[], bool] = lambda: False
 ) -> Iterator[dict[str, Any]]:
     """What workers answer for a queue manager, which is asked of them again and again."""
     connection = os.urandom(16)
-    consumer = Consumer(reader_settings(bootstrap, "asking", {"fetch.wait.max.ms": 50}))
-    producer = Producer(client_options(bootstrap, {"log_level": 0}))
-    lane = TopicPartition(topics.outcomes, lane_partition(claim.partition, claim.lanes, 0))
+    consumer = Consumer(reader_settings(ledger.bootstrap, "asking", {"fetch.wait.max.ms": 50}))
+    producer = Producer(client_options(ledger.bootstrap, {"log_level": 0}))
+    lane = TopicPartition(ledger.topics.outcomes, ledger.lanes[0])
     with closing(consumer):
         _, lane.offset = offsets_of(consumer, lane, 5.0)
         consumer.assign([lane])
         while time.monotonic() < limit and not hopeless():
-            _ask(producer, topics, claim, connection)
+            _ask(producer, ledger, connection)
             heard_by = time.monotonic() + ASK_AGAIN_SECONDS
             while time.monotonic() < min(heard_by, limit):
                 record = consumer.poll(0.1)
@@ -108,14 +102,14 @@ def _answers(
                     yield decode_record(value_of(record))[1]
 
 
-def _ask(producer: Producer, topics: Topics, claim: Claim, connection: bytes) -> None:
+def _ask(producer: Producer, ledger: Ledger, connection: bytes) -> None:
     ask = {"connection": connection, "lane": 0, "question": 1, "kind": "QUEUE_MANAGER"}
     ask |= {"not_before": -1, "wait_ms": 0, "queue": ""}
     ask |= {"after_priority": 9, "after_sequence": -1, "limit": 1, "group_id": b""}
     producer.produce(
-        topics.questions,
+        ledger.topics.questions,
         value=encode_record(ASK, ask),
         key=connection.hex(),
-        partition=claim.partition,
+        partition=ledger.claim.partition,
     )
     producer.flush(5.0)

@@ -56,6 +56,7 @@ from ledgermq.processor.worker.settings import SettingsError, WorkerSettings, mi
 from ledgermq.processor.worker.web_address import WebAddressError, in_address, usable_port
 from ledgermq.wire.framing.confluent import ConfluentFraming
 from ledgermq.wire.kafka.access import missing_right
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import TopicError, Topics, ensure_topics
 from ledgermq.wire.topics.registry import (
     Claim,
@@ -545,15 +546,8 @@ class Worker:
 
     async def _succeeded(self, claim: Claim) -> None:
         """Waits until another worker answers for a queue manager."""
-        settings = self._settings
-        await asyncio.to_thread(
-            wait_for_another_worker,
-            settings.bootstrap,
-            self._topics,
-            claim,
-            settings.worker_name,
-            OVERLAP_SECONDS,
-        )
+        ledger = Ledger(self._settings.bootstrap, self._topics, claim, OVERLAP_SECONDS)
+        await asyncio.to_thread(wait_for_another_worker, ledger, self._settings.worker_name)
 
     async def _stop(
         self, app: Any, background: list[asyncio.Task[Any]], around: Surroundings
