@@ -8,7 +8,7 @@ import pytest
 
 from ledgermq.cli.commands.doctor import checkpoints
 from ledgermq.cli.printing.exits import CHECK_FAILED, OK
-from ledgermq.processor.checkpoints.restoring import FoundCheckpoint
+from ledgermq.processor.checkpoints.loading import FoundCheckpoint
 from support.brokers import topic_surgery as surgery
 
 

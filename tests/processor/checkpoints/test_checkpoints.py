@@ -121,7 +121,7 @@ def test_a_lane_that_lost_outcomes_gets_them_again(place, worked):
             for one in (
                 ({"record_digest": bytes(32)}, "holds another record at position"),
                 ({"append_time_ms": 1}, "was appended at another time"),
-                ({"position": 1_000_000}, "does not hold position 1000000 any more"),
+                ({"position": 1_000_000}, "it lies above the end of the log"),
             )
         ),
     ],

@@ -8,7 +8,8 @@ import pytest
 
 from ledgermq.processor.checkpoints import restoring
 from ledgermq.processor.checkpoints.digests import chunk_digest
-from ledgermq.processor.checkpoints.restoring import FoundCheckpoint, find_checkpoints, judge
+from ledgermq.processor.checkpoints.loading import FoundCheckpoint
+from ledgermq.processor.checkpoints.restoring import find_checkpoints, judge
 from ledgermq.processor.checkpoints.stored_records import StoredRecords
 from ledgermq.wire.framing.checkpoint_chunks import MANIFEST
 from ledgermq.wire.framing.codec import encode_record

@@ -27,7 +27,7 @@ from ledgermq.errors import LedgerMQError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ledgermq.processor.checkpoints.restoring import FoundCheckpoint
+    from ledgermq.processor.checkpoints.loading import FoundCheckpoint
     from ledgermq.wire.topics.log_topics import Topics
 
 CONNECT_SECONDS: Final = 2.0

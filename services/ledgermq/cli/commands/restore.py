@@ -18,7 +18,8 @@ from ledgermq.errors import LedgerMQError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ledgermq.processor.checkpoints.restoring import FoundCheckpoint, RebuiltState, Verdict
+    from ledgermq.processor.checkpoints.loading import FoundCheckpoint
+    from ledgermq.processor.checkpoints.restoring import RebuiltState, Verdict
     from ledgermq.wire.topics.registry import Claim
     from ledgermq_spark.jobs.proven_rebuild import ProvenRebuild
     from ledgermq_spark.log.positions import PartitionRange

@@ -14,6 +14,7 @@ import contextlib
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ledgermq.core.snapshot.state_records import restore
@@ -128,31 +129,38 @@ def _newest_usable(
     Raises:
         CheckpointMismatchError, LogUnreadableError: As `load` does.
     """
-    about = ManagerLog(log, here.ledger.claim.queue_manager)
+    name = here.ledger.claim.queue_manager
+    about = ManagerLog(log, name)
     for at, manifest in enumerate(manifests):
-        problem = damage(manifest, records) or here.problem(manifest, lacks_outcomes)
-        loaded = None if problem else restored(manifest, records, here.identity)
-        if loaded is not None and here.has_skipped_since(loaded.state):
-            loaded, problem = None, "an entry at or below it was declared skipped since"
         position = manifest["position"]
-        if loaded is not None:
-            # What is passed over counts for nothing: it would keep real checkpoints from staying.
-            loaded.manifests = [_stored(one, records) for one in manifests[at : at + 3]]
-            if lacks_outcomes:
-                about.warning(
-                    "the worker starts from the checkpoint at position %d all the same, as the log "
-                    "is trimmed; clients ask for the outcomes that were lost",
-                    position,
-                    position=position,
-                )
-            return loaded
-        about.warning(
-            "the checkpoint at position %d cannot be used: %s; trying an older one, or all of the "
-            "log",
-            position,
-            problem or "its chunks do not make a state",
-            position=position,
-        )
+        found = examined(here, manifest, records)
+        if found.foreign:
+            raise CheckpointMismatchError(
+                f"{name}: the checkpoint at position {position} is not of this log: "
+                f"{found.problem}. Restore what was there before; or, if the log is right as it "
+                "is, declare so: discard the checkpoints with `ledgermq checkpoint discard "
+                f"--queue-manager {name} --yes`, and the state is folded anew from the log; where "
+                "that is trimmed, from a checkpoint that belongs to it, if there is one."
+            )
+        if found.loaded is None or (found.problem and not lacks_outcomes):
+            about.warning(
+                "the checkpoint at position %d cannot be used: %s; trying an older one, or all of "
+                "the log",
+                position,
+                found.problem,
+                position=position,
+            )
+            continue
+        # What is passed over counts for nothing: it would keep real checkpoints from staying.
+        found.loaded.manifests = [_stored(one, records) for one in manifests[at : at + 3]]
+        if lacks_outcomes:
+            about.warning(
+                "the worker starts from the checkpoint at position %d all the same, as the log is "
+                "trimmed; clients ask for the outcomes that were lost",
+                position,
+                position=position,
+            )
+        return found.loaded
     return None
 
 
@@ -199,8 +207,8 @@ def _stored(manifest: dict[str, Any], records: StoredRecords) -> StoredManifest:
     return StoredManifest(manifest["position"], tuple(dict.fromkeys(digests)))
 
 
-def damage(manifest: dict[str, Any], records: StoredRecords) -> str | None:
-    """Why a checkpoint is not whole; None if it is."""
+def _damage(manifest: dict[str, Any], records: StoredRecords) -> str:
+    """Why a checkpoint is not whole; empty if it is."""
     try:
         digests = [one["digest"] for one in references_of(manifest, records.chunks)]
         for digest in digests:
@@ -209,7 +217,7 @@ def damage(manifest: dict[str, Any], records: StoredRecords) -> str | None:
         return str(error)
     if state_digest(digests) != manifest["digest"]:
         return "the digest of its list of chunks is wrong"
-    return None
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,31 +228,14 @@ class LogHere:
     ledger: Ledger
     identity: LogIdentity
 
-    def problem(self, manifest: dict[str, Any], lacks_outcomes: bool) -> str | None:
-        """Why a whole checkpoint cannot be used; CheckpointMismatchError for one of another log.
-
-        `lacks_outcomes`: It can be used without them.
-        """
-        difference = self.difference(manifest)
-        if difference:
-            name = self.ledger.claim.queue_manager
-            raise CheckpointMismatchError(
-                f"{name}: the checkpoint at position {manifest['position']} is not of this log: "
-                f"{difference}. Restore what was there before; or, if the log is right as it is, "
-                "declare so: discard the checkpoints with `ledgermq checkpoint discard "
-                f"--queue-manager {name} --yes`, and the state is folded anew from the log; where "
-                "that is trimmed, from a checkpoint that belongs to it, if there is one."
-            )
-        return None if lacks_outcomes else self.lost_outcomes(manifest)
-
-    def lost_outcomes(self, manifest: dict[str, Any]) -> str | None:
-        """Which lane is shorter than it was at a checkpoint, in words; None: none is (H1)."""
+    def lost_outcomes(self, manifest: dict[str, Any]) -> str:
+        """Which lane is shorter than it was at a checkpoint, in words; empty: none is (H1)."""
         ends = zip(self.ledger.lanes, manifest["lane_ends"], strict=False)
         for lane, (partition, wanted) in enumerate(ends):
             _, end = self.reader.ends(self.ledger.topics.outcomes, partition)
             if end < wanted:
                 return f"lane {lane} ends at {end}, it ended at {wanted}: outcomes were lost"
-        return None
+        return ""
 
     def difference(self, manifest: dict[str, Any]) -> str:
         """In what this log differs from the one of a checkpoint, in words; empty: in nothing."""
@@ -260,6 +251,9 @@ class LogHere:
             )
         record = self.reader.record_at(*self.ledger.operations, position)
         if record is None:
+            _, end = self.reader.ends(*self.ledger.operations)
+            if position >= end:
+                return f"it lies above the end of the log, whose last record is {end - 1}"
             return f"{name} does not hold position {position} any more: the log was cut"
         if record_digest(record.value()) != manifest["record_digest"]:
             return f"{name} holds another record at position {position}: the log grew anew"
@@ -288,6 +282,43 @@ def log_of(reader: PartitionReader, ledger: Ledger) -> LogHere:
     topic = ledger.topics.operations
     identity = log_identity(ledger.bootstrap, topic, ledger.timeout_seconds)
     return LogHere(reader=reader, ledger=ledger, identity=identity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundCheckpoint:
+    """A checkpoint on the topic; `problem` is why no worker can start from it, or empty.
+
+    `foreign`: It is whole and of another log: workers refuse to start on it (H14).
+    `lacks_outcomes`: Nothing else is wrong with it: where the log is trimmed and no other can be
+    used, workers start from it.
+    """
+
+    position: int
+    digest: str
+    chain: bytes
+    problem: str
+    foreign: bool = False
+    lacks_outcomes: bool = False
+    loaded: Loaded | None = None
+
+
+def examined(
+    here: LogHere, manifest: dict[str, Any], records: StoredRecords, *, loads: bool = True
+) -> FoundCheckpoint:
+    """Looks at a checkpoint; `loads`: Its state is made too, which takes long for a large one."""
+    names = ("position", "digest", "chain")
+    found = partial(FoundCheckpoint, **{name: manifest[name] for name in names})
+    if problem := _damage(manifest, records):
+        return found(problem=problem)
+    if problem := here.difference(manifest):
+        return found(problem=problem, foreign=True)
+    loaded = restored(manifest, records, here.identity) if loads else None
+    if loads and loaded is None:
+        return found(problem="its chunks do not make a state")
+    if loaded is not None and here.has_skipped_since(loaded.state):
+        return found(problem="an entry at or below it was declared skipped since")
+    lost = here.lost_outcomes(manifest)
+    return found(problem=lost, lacks_outcomes=bool(lost), loaded=loaded)
 
 
 def restored(

@@ -10,7 +10,7 @@ would do it; if that has another digest, the manifest is taken away again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -22,11 +22,11 @@ from ledgermq.errors import LedgerMQError
 from ledgermq.processor.checkpoints.contents import contents_of, lane_ends, manifest_of
 from ledgermq.processor.checkpoints.digests import chunk_digest, record_digest, state_digest
 from ledgermq.processor.checkpoints.loading import (
+    FoundCheckpoint,
     LogHere,
-    damage,
+    examined,
     log_of,
     readable_manifests,
-    restored,
 )
 from ledgermq.processor.checkpoints.stored_records import (
     checkpoint_producer,
@@ -46,30 +46,12 @@ WRONG: Final = "wrong"
 UNUSABLE: Final = "unusable"
 NOT_JUDGED: Final = "not judged"
 WRITER: Final = "restore"
-NO_STATE: Final = "its chunks do not make a state"
 
 
 class RestoreFailedError(LedgerMQError):
     """A restored checkpoint was not written, or could not be loaded as it was written."""
 
     code = "restore-failed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundCheckpoint:
-    """A checkpoint on the topic; `problem` is why no worker can start from it, or empty.
-
-    `foreign`: It is whole and of another log: workers refuse to start on it (H14).
-    `lacks_outcomes`: Nothing else is wrong with it: where the log is trimmed and no other can be
-    used, workers start from it.
-    """
-
-    position: int
-    digest: str
-    chain: bytes
-    problem: str
-    foreign: bool = False
-    lacks_outcomes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,44 +91,23 @@ class Written:
 def find_checkpoints(ledger: Ledger, *, loads: bool = True) -> list[FoundCheckpoint]:
     """What stands on the topic, lowest position first; LogUnreadableError: Kafka did not answer.
 
-    `loads`: Each that is whole is made a state of too, which takes long for a large one.
+    `loads`: Each that is whole is made a state of too.
     """
     with ledger.reader() as reader:
         here = log_of(reader, ledger)
-        # The end after the checkpoints: what is written meanwhile is not above it.
         records = read_stored_records(reader, ledger)
-        _, end = reader.ends(*ledger.operations)
         known = {one["position"]: one for one in readable_manifests(records, ledger.claim)}
         found = []
         for position in sorted(records.manifests):
-            manifest = known.get(position)
-            difference = lost = ""
-            problem = "its manifest cannot be read"
-            if manifest is not None:
-                problem = damage(manifest, records) or ""
-                if not problem:
-                    difference = problem = _difference(here, manifest, end)
-                if loads and not problem and not restored(manifest, records, here.identity):
-                    problem = NO_STATE
-                if not problem:
-                    lost = problem = here.lost_outcomes(manifest) or ""
-            found.append(
-                FoundCheckpoint(
-                    position=position,
-                    digest=manifest["digest"] if manifest else "",
-                    chain=manifest["chain"] if manifest else b"",
-                    problem=problem,
-                    foreign=bool(difference),
-                    lacks_outcomes=bool(lost),
+            if position in known:
+                seen = examined(here, known[position], records, loads=loads)
+                found.append(replace(seen, loaded=None))
+            else:
+                unread = "its manifest cannot be read"
+                found.append(
+                    FoundCheckpoint(position=position, digest="", chain=b"", problem=unread)
                 )
-            )
         return found
-
-
-def _difference(here: LogHere, manifest: dict[str, Any], end: int) -> str:
-    if manifest["position"] >= end:
-        return f"it lies above the end of the log, whose last record is {end - 1}"
-    return here.difference(manifest)
 
 
 def judge(
@@ -249,15 +210,10 @@ def _problem_of(here: LogHere, state: RebuiltState) -> str:
     manifest = known.get(state.position)
     if manifest is None:
         return "its manifest is not there"
-    problem = damage(manifest, records) or here.difference(manifest) or here.lost_outcomes(manifest)
-    if problem:
-        return problem
-    loaded = restored(manifest, records, here.identity)
-    if loaded is None:
-        return NO_STATE
-    if here.has_skipped_since(loaded.state):
-        return "an entry at or below it was declared skipped since"
-    digest = _digest_of(loaded.state)
+    found = examined(here, manifest, records)
+    if found.problem or found.loaded is None:
+        return found.problem
+    digest = _digest_of(found.loaded.state)
     if digest != state.digest:
         return f"the state that was loaded has the digest {digest}, not {state.digest}"
     return ""
