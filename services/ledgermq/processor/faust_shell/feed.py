@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from enum import Enum, auto
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
@@ -84,20 +84,6 @@ class Batch(NamedTuple):
     next_offset: int
 
 
-class _Action(Enum):
-    READ = auto()
-    LEAVE = auto()
-    HOLD = auto()
-    GO_ON = auto()
-
-
-class _Wish(NamedTuple):
-    action: _Action
-    tp: TP
-    epoch: int = 0
-    offset: int = -1
-
-
 class RecordFeed:
     """Reads partitions from where it is told; used from one event loop.
 
@@ -124,13 +110,15 @@ class RecordFeed:
         self._epochs: dict[TP, int] = {}
         self._skips_damage = skips_damage
         self._missing = missing
-        # Where the thread reads on, and when it reads again what was damaged.
+        # The epochs of what the thread reads, where it reads on, and when it reads again what was
+        # damaged.
+        self._reading: dict[TP, int] = {}
         self._next: dict[TP, int] = {}
         self._damaged: dict[TP, float] = {}
         self._known_topics: set[str] = set()
         # Of which nothing was read since.
         self._stumbled: set[TP] = set()
-        self._wishes: SimpleQueue[_Wish] = SimpleQueue()
+        self._wishes: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._room = threading.Event()
         self._room.set()
         self._stopped = False
@@ -155,22 +143,22 @@ class RecordFeed:
         self._thread.start()
 
     def read_from(self, tp: TP, offset: int) -> None:
-        self._wish(_Action.READ, tp, offset)
+        self._wishes.put(partial(self._begin, tp, self._new_epoch(tp), offset))
 
     def leave(self, tp: TP) -> None:
-        self._wish(_Action.LEAVE, tp)
+        self._new_epoch(tp)
+        self._wishes.put(partial(self._end, tp))
 
     def hold(self, tp: TP) -> None:
         """Holds a partition back; what was fetched of it stays where it is."""
-        self._wishes.put(_Wish(_Action.HOLD, tp))
+        self._wishes.put(partial(self._let, self._consumer.pause, tp))
 
     def go_on(self, tp: TP) -> None:
-        self._wishes.put(_Wish(_Action.GO_ON, tp))
+        self._wishes.put(partial(self._let, self._consumer.resume, tp))
 
-    def _wish(self, action: _Action, tp: TP, offset: int = -1) -> None:
-        epoch = self._epochs.get(tp, 0) + 1
-        self._epochs[tp] = epoch
-        self._wishes.put(_Wish(action, tp, epoch, offset))
+    def _new_epoch(self, tp: TP) -> int:
+        epoch = self._epochs[tp] = self._epochs.get(tp, 0) + 1
+        return epoch
 
     def check(self) -> None:
         """Raises FeedError if the log does not have what must be read next.
@@ -206,23 +194,22 @@ class RecordFeed:
     # The thread ---------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        epochs: dict[TP, int] = {}
         count = 0
         while not self._stopped:
-            self._fulfil(epochs)
+            self._fulfil()
             first = self._consumer.poll(POLL_SECONDS)
             if first is None:
                 continue
             crowd = count >= CROWD_RECORDS
             found = [first, *self._consumer.consume(RECORDS_MAX, GATHER_SECONDS if crowd else 0)]
             count = len(found)
-            self._hand_over(found, epochs)
+            self._hand_over(found)
             if self._is_full(share=1.0):
                 self._room.clear()
                 self._room.wait(1.0)
         self._consumer.close()
 
-    def _fulfil(self, epochs: dict[TP, int]) -> None:
+    def _fulfil(self) -> None:
         """Turns wishes into assignments, between two polls, so that no record is mistaken."""
         while True:
             try:
@@ -230,19 +217,20 @@ class RecordFeed:
             except Empty:
                 self._read_damaged_again()
                 return
-            here = [TopicPartition(*wish.tp)]
-            if wish.action in (_Action.READ, _Action.LEAVE):
-                if epochs.pop(wish.tp, None) is not None:
-                    self._leave(wish.tp)
-                if wish.action is _Action.READ:
-                    self._read(wish.tp, wish.offset)
-                    epochs[wish.tp] = wish.epoch
-            elif wish.tp not in epochs or wish.tp in self._damaged:
-                continue
-            elif wish.action is _Action.HOLD:
-                self._consumer.pause(here)
-            else:
-                self._consumer.resume(here)
+            wish()
+
+    def _begin(self, tp: TP, epoch: int, offset: int) -> None:
+        self._end(tp)
+        self._read(tp, offset)
+        self._reading[tp] = epoch
+
+    def _end(self, tp: TP) -> None:
+        if self._reading.pop(tp, None) is not None:
+            self._leave(tp)
+
+    def _let(self, change: Callable[[list[TopicPartition]], None], tp: TP) -> None:
+        if tp in self._reading and tp not in self._damaged:
+            change([TopicPartition(*tp)])
 
     def _read(self, tp: TP, offset: int) -> None:
         if tp.topic not in self._known_topics:
@@ -280,7 +268,8 @@ class RecordFeed:
                 del self._damaged[tp]
                 self._read(tp, self._next[tp])
 
-    def _hand_over(self, messages: list[Message], epochs: dict[TP, int]) -> None:
+    def _hand_over(self, messages: list[Message]) -> None:
+        epochs = self._reading
         batches: dict[TP, list[LogRecord]] = {}
         ends: dict[TP, int] = {}
         for message in messages:
