@@ -30,7 +30,7 @@ class Lane:
     def __init__(self):
         self.values = []
 
-    def send_outcomes(self, _book, _lane, _partition, _key, value, _headers, _acknowledged):
+    def send_outcomes(self, _book, _connection, _lane, value, *_more):
         """Takes a record."""
         self.values.append(value)
 

@@ -58,12 +58,12 @@ class Lane:
     def __init__(self) -> None:
         self.came: list[tuple[bytes, int]] = []
 
-    def send_outcomes(self, book, lane, partition, key, value, headers, acknowledged):
+    def send_outcomes(self, book, connection, lane, value, *_more):
         """Takes a chunk."""
         chunk = decode_chunk(value)
         # The digest chain is that of the last outcome, held or not (PROTOCOL.md section 10).
         assert chunk.chain == b"%d" % chunk.outcomes[-1].position
-        self.came += [(bytes.fromhex(key.decode()), one.position) for one in chunk.outcomes]
+        self.came += [(connection, one.position) for one in chunk.outcomes]
         book.sent[lane] += 1
         book.acknowledged[lane] += 1
 

@@ -24,9 +24,8 @@ from ledgermq.processor.metrics.tally import Tally
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.outcomes import Addressed, Committed, Delivered, Outcome, Refused
 from ledgermq.wire.framing.codec import encode_chunk
-from ledgermq.wire.framing.headers import address_of, chunk_headers
+from ledgermq.wire.framing.headers import address_of
 from ledgermq.wire.framing.schemas import ANSWER, CHUNK
-from ledgermq.wire.topics.log_topics import lane_partition
 from ledgermq.wire.topics.registry import Claim
 
 OUTCOME_BYTES = 80
@@ -110,12 +109,11 @@ class LaneWriter:
         chunk_bytes: int,
         tally: Tally,
     ) -> None:
-        self._claim = claim
         self._producer = producer
         self._bodies = bodies
         self._chunk_bytes = chunk_bytes
         self._tally = tally
-        self.book = LaneBook(claim.lanes)
+        self.book = LaneBook(claim)
         self._held: dict[bytes, deque[_Held]] = {}
         self._held_number = 0
         self._held_messages = 0
@@ -294,11 +292,19 @@ class LaneWriter:
         if connection is not None and draft is not None:
             self._send_chunk(connection, draft)
 
-    def _send_chunk(self, connection: bytes, draft: _Draft) -> None:
+    def _send_chunk(self, connection: bytes | None, draft: _Draft) -> None:
         found = draft.outcomes
-        value = encode_chunk(draft.previous_position, draft.previous_index, found, draft.chain)
-        first, appended = found[0], draft.appended
-        self._produce(connection, draft.lane, value, CHUNK, first.position, first.index, appended)
+        first = found[0]
+        self._producer.send_outcomes(
+            self.book,
+            connection,
+            draft.lane,
+            encode_chunk(draft.previous_position, draft.previous_index, found, draft.chain),
+            CHUNK,
+            first.position,
+            first.index,
+            partial(self._tally.latency.observe, draft.appended),
+        )
         self.outcomes_written += len(found)
 
     def _send_unchained(
@@ -306,42 +312,17 @@ class LaneWriter:
     ) -> None:
         """Sends a refusal without a known session where the record's headers say (H29)."""
         address = address_of(record.headers)
-        value = encode_chunk(-1, -2, [outcome], chain)
         lane = address.lane if address.connection is not None else 0
-        position, index = outcome.position, outcome.index
         appended = {} if appended_ms == NOT_LIVE else {appended_ms: 1}
-        self._produce(address.connection, lane, value, CHUNK, position, index, appended)
-        self.outcomes_written += 1
+        self._send_chunk(address.connection, _Draft(lane, -1, -2, chain, [outcome], appended))
 
     def send_answer(
         self, connection: bytes, lane: int, value: bytes, position: int, kind: str
     ) -> None:
-        send = partial(self._produce, connection, lane, value, ANSWER, position, 0, {})
+        to = (self.book, connection, lane)
+        send = partial(self._producer.send_outcomes, *to, value, ANSWER, position)
         # It tells which sessions there are; nothing else that is asked needs a turn.
         if kind == "RESYNC":
             self._send_in_turn(connection, send)
         else:
             send()
-
-    def _produce(
-        self,
-        connection: bytes | None,
-        lane: int,
-        value: bytes,
-        full_name: str,
-        position: int,
-        index: int,
-        appended: dict[int, int],
-    ) -> None:
-        name, partition, lanes = self._claim
-        latency = self._tally.latency
-        lane %= lanes
-        self._producer.send_outcomes(
-            self.book,
-            lane,
-            lane_partition(partition, lanes, lane),
-            b"" if connection is None else connection.hex().encode(),
-            value,
-            chunk_headers(name, connection, position, index, full_name),
-            lambda acknowledged_ms: latency.observe(appended, acknowledged_ms),
-        )

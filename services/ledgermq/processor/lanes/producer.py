@@ -16,10 +16,11 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.worker.logs import KAFKA_LOGGER
 from ledgermq.wire.framing.confluent import ConfluentFraming, framed
-from ledgermq.wire.framing.headers import Headers
+from ledgermq.wire.framing.headers import Headers, chunk_headers
 from ledgermq.wire.kafka.access import denied
 from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS, client_options
-from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.log_topics import Topics, lane_partition
+from ledgermq.wire.topics.registry import Claim
 
 POLL_SECONDS = 0.004
 
@@ -61,11 +62,14 @@ class LogClock:
 
 
 class LaneBook:
-    __slots__ = ("acknowledged", "sent")
+    """How many records a queue manager's lanes were sent, and have."""
 
-    def __init__(self, lanes: int) -> None:
-        self.sent = [0] * lanes
-        self.acknowledged = [0] * lanes
+    __slots__ = ("acknowledged", "claim", "sent")
+
+    def __init__(self, claim: Claim) -> None:
+        self.claim = claim
+        self.sent = [0] * claim.lanes
+        self.acknowledged = [0] * claim.lanes
 
     def covers(self, sent: Sequence[int]) -> bool:
         return all(done >= due for done, due in zip(self.acknowledged, sent, strict=True))
@@ -106,19 +110,26 @@ class LogProducer:
     def send_outcomes(
         self,
         book: LaneBook,
+        connection: bytes | None,
         lane: int,
-        partition: int,
-        key: bytes,
         value: bytes,
-        headers: Headers,
-        acknowledged: Callable[[int], object],
+        full_name: str,
+        position: int,
+        index: int = 0,
+        acknowledged: Callable[[int], object] = lambda _: None,
     ) -> None:
         """Hands a record to a lane, noted in the book; WriteFailedError if one failed before.
 
-        `acknowledged` gets the append time in ms once Kafka has the record.
+        It is a CHUNK or an ANSWER for a connection, about a position. `acknowledged` gets the
+        append time in ms once Kafka has the record.
         """
         if self._failed is not None:
             raise WriteFailedError("an earlier write failed") from self._failed
+        name, partition, lanes = book.claim
+        lane %= lanes
+        partition = lane_partition(partition, lanes, lane)
+        key = b"" if connection is None else connection.hex().encode()
+        headers = chunk_headers(name, connection, position, index, full_name)
         size = len(value)
 
         def delivered(error: KafkaError | None, message: Message) -> None:

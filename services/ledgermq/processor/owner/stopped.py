@@ -21,9 +21,7 @@ from ledgermq.processor.owner.answers import DETAIL_CHARACTERS_MAX
 from ledgermq.processor.owner.owner import Surroundings
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.answers import encode_answer
-from ledgermq.wire.framing.headers import chunk_headers
 from ledgermq.wire.framing.schemas import ANSWER
-from ledgermq.wire.topics.log_topics import lane_partition
 from ledgermq.wire.topics.registry import Claim
 
 log = logging.getLogger(__name__)
@@ -44,7 +42,7 @@ class Stopped:
         self._around = around
         self._why = ""
         self._pause_seconds = AGAIN_SECONDS_MIN
-        self._book = LaneBook(claim.lanes)
+        self._book = LaneBook(claim)
 
     def note(self, error: BaseException) -> None:
         """Says why it is stopped, and when it is tried again: ever later, as long as it fails."""
@@ -82,19 +80,16 @@ class Stopped:
         """Answers with the reason; not what clients ask to catch up, which wait as for a worker."""
         if ask["kind"] == "RESYNC":
             return
-        name, partition, lanes = self.claim
-        connection, lane = ask["connection"], ask["lane"] % lanes
         detail = f"it is stopped [{self.code}]: {self._why}"[:DETAIL_CHARACTERS_MAX]
         self._around.producer.send_outcomes(
             self._book,
-            lane,
-            lane_partition(partition, lanes, lane),
-            connection.hex().encode(),
+            ask["connection"],
+            ask["lane"],
             encode_answer(
                 ask["question"], -1, 0, reason=Reason.QUEUE_MANAGER_STOPPED, detail=detail
             ),
-            chunk_headers(name, connection, -1, 0, ANSWER),
-            lambda _: None,
+            ANSWER,
+            -1,
         )
 
     def take_heartbeat(self, connection: bytes) -> None:
