@@ -185,3 +185,11 @@ def test_puts_are_disabled_and_enabled(memory, broker):
     assert memory("put", "h", "y").code == REFUSED
     assert memory("queue", "alter", "h", "--no-puts-disabled").code == OK
     assert memory("put", "h", "y").code == OK
+
+
+def test_a_queue_is_told_by_its_name_whether_or_not_that_says_that_it_is_one(memory):
+    """As a topic is; `queue:n` is what messages of other commands call it."""
+    assert memory("queue", "create", "queue:n").out == "queue n created\n"
+    assert memory("queue", "suspend", "queue:n", "--json").document["queue"] == "n"
+    assert memory("queue", "delete", "queue:n", "--dry-run").out.startswith("queue n would be")
+    assert memory("topic", "create", "topic:n").out == "topic n created\n"

@@ -6,17 +6,11 @@ from typing import Any, Final
 
 import click
 
-from ledgermq.cli.commands.messages import show_message
-from ledgermq.cli.options.chosen_messages import (
-    PURGE,
-    RETRY,
-    carry_out,
-    handling_options,
-    purge_options,
-)
-from ledgermq.cli.options.once import OnceGroup
+from ledgermq.cli.commands.messages import show
+from ledgermq.cli.commands.queues import purge
+from ledgermq.cli.options.chosen_messages import RETRY, carry_out, handling_options
+from ledgermq.cli.options.once import OnceGroup, called
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.options.together import LONG
 from ledgermq.cli.printing.output import Column, Output
 
 COLUMNS: Final = (
@@ -67,15 +61,6 @@ def list_origins(target: Target, output: Output, names: tuple[str, ...]) -> None
 
 @dlq.command()
 @click.argument("queue")
-@click.argument("sequence", type=LONG)
-@target_options
-def show(target: Target, output: Output, queue: str, sequence: int) -> None:
-    """Show the message of QUEUE with that SEQUENCE number, and where it came from."""
-    show_message(target, output, queue, sequence)
-
-
-@dlq.command()
-@click.argument("queue")
 @handling_options
 @target_options
 def retry(target: Target, output: Output, queue: str, **options: Any) -> None:
@@ -87,13 +72,6 @@ def retry(target: Target, output: Output, queue: str, **options: Any) -> None:
     carry_out(target, output, RETRY, queue, options)
 
 
-@dlq.command()
-@click.argument("queue")
-@purge_options
-@target_options
-def purge(target: Target, output: Output, queue: str, **options: Any) -> None:
-    """Remove the messages of QUEUE that no consumer holds, wherever they came from.
-
-    `ledgermq msg delete` removes single messages by their sequence numbers.
-    """
-    carry_out(target, output, PURGE, queue, options)
+SHOW: Final = "Show the message of SOURCE with that SEQUENCE number, and where it came from."
+dlq.add_command(called(show, SHOW))
+dlq.add_command(purge)

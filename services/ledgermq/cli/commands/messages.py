@@ -88,16 +88,6 @@ def delete(target: Target, output: Output, source: str, **options: Any) -> None:
 @target_options
 def show(target: Target, output: Output, source: str, sequence: int) -> None:
     """Show the message of queue SOURCE with that SEQUENCE number, if no consumer holds it."""
-    show_message(target, output, source, sequence)
-
-
-def show_message(target: Target, output: Output, source: str, sequence: int) -> None:
-    """Print one message with its origin.
-
-    Raises:
-        MessageUnknownError: It is not there.
-        MessageHeldError: Somebody holds it.
-    """
     named = f"queue:{queue_from(source, why=WHY_NO_TOPIC)}"
     with target.connect() as connection:
         found = connection.admin.select_messages(named, sequences=[sequence], shown=1)

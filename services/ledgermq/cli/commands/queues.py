@@ -7,15 +7,14 @@ from typing import Any
 
 import click
 
+from ledgermq.cli.commands.messages import move
 from ledgermq.cli.options.chosen_messages import (
-    MOVE,
     PURGE,
     carry_out,
-    handling_options,
     purge_options,
 )
 from ledgermq.cli.options.consent import yes_option
-from ledgermq.cli.options.destinations import destination_named
+from ledgermq.cli.options.destinations import name_argument
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.setting_options import given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
@@ -54,7 +53,7 @@ def queue() -> None:
 
 
 @queue.command()
-@click.argument("name")
+@name_argument("queue")
 @click.option(
     "--group-affinity",
     is_flag=True,
@@ -83,7 +82,7 @@ def list_queues(target: Target, output: Output) -> None:
 
 
 @queue.command()
-@click.argument("name")
+@name_argument("queue")
 @click.option("--states", is_flag=True, help="Print messages and bytes by state instead.")
 @target_options
 def stat(target: Target, output: Output, name: str, states: bool) -> None:
@@ -108,7 +107,7 @@ def stat(target: Target, output: Output, name: str, states: bool) -> None:
 
 
 @queue.command()
-@click.argument("name")
+@name_argument("queue")
 @target_options
 def show(target: Target, output: Output, name: str) -> None:
     """Show everything about queue NAME, and the log position it is true at."""
@@ -118,7 +117,7 @@ def show(target: Target, output: Output, name: str) -> None:
 
 
 @queue.command()
-@click.argument("name")
+@name_argument("queue")
 @target_options
 def why(target: Target, output: Output, name: str) -> None:
     """Say why messages of queue NAME are not delivered, and why its consumers get none.
@@ -143,7 +142,7 @@ def why(target: Target, output: Output, name: str) -> None:
 
 
 @queue.command()
-@click.argument("name")
+@name_argument("queue")
 @click.option(
     "--group-affinity/--no-group-affinity",
     default=None,
@@ -166,7 +165,7 @@ def alter(target: Target, output: Output, name: str, **settings: Any) -> None:
 
 
 @queue.command()
-@click.argument("name")
+@name_argument("queue")
 @target_options
 def suspend(target: Target, output: Output, name: str) -> None:
     """Disable the gets of queue NAME: it takes messages and delivers none."""
@@ -177,7 +176,7 @@ def suspend(target: Target, output: Output, name: str) -> None:
 
 
 @queue.command()
-@click.argument("name")
+@name_argument("queue")
 @target_options
 def resume(target: Target, output: Output, name: str) -> None:
     """Enable the gets of queue NAME: it delivers again."""
@@ -188,7 +187,7 @@ def resume(target: Target, output: Output, name: str) -> None:
 
 
 @queue.command()
-@click.argument("name")
+@name_argument("queue")
 @click.option("--purge", is_flag=True, help="Delete it although it holds messages; they are lost.")
 @click.option("--dry-run", is_flag=True, help="Only show how many messages would be lost.")
 @yes_option
@@ -223,15 +222,4 @@ def purge(target: Target, output: Output, name: str, **options: Any) -> None:
     carry_out(target, output, PURGE, name, options)
 
 
-@queue.command()
-@click.argument("name")
-@click.argument("destination")
-@handling_options
-@target_options
-def move(target: Target, output: Output, name: str, destination: str, **options: Any) -> None:
-    """Move the messages of queue NAME that no consumer holds to DESTINATION.
-
-    DESTINATION is a queue, as NAME or queue:NAME, or topic:NAME. Messages get new sequence numbers
-    there.
-    """
-    carry_out(target, output, MOVE, name, options, destination_named(destination))
+queue.add_command(move)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any, Final
 
 import click
 
 from ledgermq.cli.options.consent import yes_option
-from ledgermq.cli.options.once import OnceGroup
+from ledgermq.cli.options.destinations import name_argument
+from ledgermq.cli.options.once import OnceGroup, called
 from ledgermq.cli.options.setting_options import given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of
@@ -42,7 +42,7 @@ def topic() -> None:
 
 
 @topic.command()
-@click.argument("name")
+@name_argument("topic")
 @click.option(
     "--moves-unrouted",
     is_flag=True,
@@ -55,14 +55,13 @@ def create(target: Target, output: Output, name: str, **settings: Any) -> None:
 
     A setting that is not given has its default.
     """
-    name = name.removeprefix("topic:")
     with target.connect() as connection:
         position = connection.admin.create_topic(name, **settings)
     done(output, "topic", name, "created", position)
 
 
 @topic.command()
-@click.argument("name")
+@name_argument("topic")
 @click.option(
     "--moves-unrouted/--no-moves-unrouted",
     default=None,
@@ -72,7 +71,6 @@ def create(target: Target, output: Output, name: str, **settings: Any) -> None:
 @target_options
 def alter(target: Target, output: Output, name: str, **settings: Any) -> None:
     """Change settings of topic NAME and its subscriptions; what is not given stays as it is."""
-    name = name.removeprefix("topic:")
     settings = given_options(settings)
     with target.connect() as connection:
         position = connection.admin.alter_topic(name, **settings)
@@ -89,7 +87,7 @@ def list_topics(target: Target, output: Output) -> None:
 
 
 @topic.command()
-@click.argument("name")
+@name_argument("topic")
 @target_options
 def show(target: Target, output: Output, name: str) -> None:
     """Show everything about topic NAME, and the log position it is true at.
@@ -102,7 +100,7 @@ def show(target: Target, output: Output, name: str) -> None:
 
 
 @topic.command()
-@click.argument("name")
+@name_argument("topic")
 @click.option(
     "--purge",
     is_flag=True,
@@ -118,7 +116,6 @@ def delete(
 
     Without --purge it must also have no durable subscriptions.
     """
-    name = name.removeprefix("topic:")
     with target.connect() as connection:
         if dry_run or (purge and not yes):
             status = connection.admin.topic(name)
@@ -132,6 +129,4 @@ def delete(
 
 
 # A status screen, as `queue stat` prints one, is there for queues alone (SEQ-13).
-STAT: Final = copy(show)
-STAT.help = "The same as `topic show`."
-topic.add_command(STAT, "stat")
+topic.add_command(called(show, "The same as `topic show`."), "stat")

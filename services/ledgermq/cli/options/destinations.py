@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import click
+
+from ledgermq.cli.options.together import Command, Read
 
 KINDS: Final = ("queue", "topic")
 EXPLAINED: Final = "DESTINATION is queue:NAME or topic:NAME; a NAME alone is a queue."
@@ -18,6 +21,11 @@ def destination_from(text: str) -> tuple[str, str]:
 
 def destination_named(text: str) -> str:
     return ":".join(destination_from(text))
+
+
+def name_argument(kind: str) -> Callable[[Command], Command]:
+    """NAME of a queue or topic, which may say that it is one."""
+    return click.argument("name", type=Read("NAME", lambda text: text.removeprefix(f"{kind}:")))
 
 
 def queue_from(text: str, *, why: str) -> str:

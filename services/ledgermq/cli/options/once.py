@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
+from inspect import cleandoc
 from typing import Final
 
 import click
@@ -46,6 +48,13 @@ class OnceCommand(click.Command):
                     # Not wrapped: who copies one has all of it.
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
         super().format_epilog(ctx, formatter)
+
+
+def called(command: click.Command, text: str) -> click.Command:
+    """The same command for another group or under another name, with help of its own."""
+    found = copy(command)
+    found.help = cleandoc(text)
+    return found
 
 
 def write_commands(
