@@ -118,11 +118,14 @@ def test_what_the_refusal_of_a_record_says_to_write_there_works(tmp_path):
 def test_a_locked_directory_is_refused_until_the_lock_is_dropped(tmp_path, monkeypatch):
     """Two brokers in one directory would destroy each other's data."""
     monkeypatch.setattr(directory_module, "LOCK_WAIT_SECONDS", 0.0)
-    held = BrokerDirectory(tmp_path).lock()
-    with pytest.raises(DirectoryInUseError, match="choose another directory"):
-        BrokerDirectory(tmp_path).lock()
-    os.close(held)
-    os.close(BrokerDirectory(tmp_path).lock())
+    with (
+        BrokerDirectory(tmp_path).locked(),
+        pytest.raises(DirectoryInUseError, match="choose another directory"),
+        BrokerDirectory(tmp_path).locked(),
+    ):
+        pass
+    with BrokerDirectory(tmp_path).locked():
+        pass
 
 
 def test_the_tail_of_the_log_begins_where_it_is_told(tmp_path):

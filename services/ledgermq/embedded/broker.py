@@ -177,9 +177,9 @@ class EmbeddedBroker:
         command = [str(java), *archive_options(BROKER.name, java, jars), *java_options(self._heap)]
         command += [QUICK_START] if self._brief else []
         command += ["-cp", os.pathsep.join(str(jar) for jar in jars)]
-        lock = self._lock()
         try:
-            return self._start_locked(command, lock)
+            with self._directory.locked() as lock:
+                return self._start_locked(command, lock)
         except OSError as cause:
             where = f"{cause.filename}: " if cause.filename else ""
             raise BrokerStartError(
@@ -187,9 +187,6 @@ class EmbeddedBroker:
                 f"{where}{cause.strerror or cause}. See to it that there is room and that this "
                 "user may write there, and start it again."
             ) from cause
-        finally:
-            # The broker's processes hold the lock from here on.
-            os.close(lock)
 
     def stop(self) -> None:
         """Stop the broker in good order, or by force if that takes too long."""
@@ -232,14 +229,6 @@ class EmbeddedBroker:
                 "start() first."
             )
         return self._record
-
-    def _lock(self) -> int:
-        try:
-            return self._directory.lock()
-        except OSError as cause:
-            raise BrokerStartError(
-                f"The directory {self.directory} cannot be used: {cause}. Choose another one."
-            ) from cause
 
     def _start_locked(self, command: list[str], lock: int) -> Self:
         record = self._directory.load()

@@ -13,7 +13,8 @@ import math
 import os
 import shutil
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -74,10 +75,12 @@ class BrokerDirectory:
         self.properties = self.path / "server.properties"
         self._record = self.path / "broker.json"
 
-    def lock(self) -> int:
-        """Create the directory if need be, lock it, and return the lock's file descriptor.
+    @contextmanager
+    def locked(self) -> Iterator[int]:
+        """Create the directory if need be, and lock it by a file descriptor.
 
         A broker whose owner was killed needs a moment to die, so a held lock is waited for briefly.
+        Processes that have the descriptor hold the lock on.
 
         Raises:
             DirectoryInUseError: Another live broker holds the lock.
@@ -87,10 +90,9 @@ class BrokerDirectory:
         try:
             if not lock_within(LOCK_WAIT_SECONDS, descriptor):
                 raise self._in_use()
-        except BaseException:
+            yield descriptor
+        finally:
             os.close(descriptor)
-            raise
-        return descriptor
 
     def load(self) -> BrokerRecord:
         """Return what the directory remembers, or a new identity if it is new. Lock it first.
