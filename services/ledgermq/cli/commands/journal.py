@@ -35,7 +35,6 @@ from ledgermq.errors import LedgerMQError, RepublishStoppedError
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
     from ledgermq.wire.content.journaled import JournaledMessage
-    from ledgermq_spark.journal.summary import Journal
 
 
 LISTED_DEFAULT: Final = 100
@@ -101,6 +100,7 @@ def backup(
     is removed. `ledgermq log trim` can then cut off the log what the journal needs no more.
     """
     from ledgermq_spark.journal.archive import Archive
+    from ledgermq_spark.journal.journal import journal_of
     from ledgermq_spark.journal.summary import summary_of
 
     if not reason:
@@ -118,7 +118,8 @@ def backup(
             stack.enter_context(Archive(path).adding())
             # An entry of our own brings the log's time up to now, so that what has expired counts.
             connection.session().close()
-        with _live(target, output, "backup", path, from_checkpoint=from_checkpoint) as found:
+        with spark_job(target, output, "backup") as job:
+            found = journal_of(archive=path, from_checkpoint=from_checkpoint, **job)
             summary = summary_of(found)
             written = None if dry_run else Archive(path).write(found, summary)
         positions = {"kept_from": summary.kept_from, "needed_from": summary.needed_from}
@@ -296,22 +297,6 @@ def _tell(output: Output, rows: list[dict[str, Any]], to: str | None) -> None:
 
 
 @contextlib.contextmanager
-def _live(
-    target: Target,
-    output: Output,
-    title: str,
-    archive: Path,
-    *,
-    apart: bool = False,
-    from_checkpoint: bool = False,
-) -> Iterator[Journal]:
-    from ledgermq_spark.journal.journal import journal_of
-
-    with spark_job(target, output, title) as job:
-        yield journal_of(archive=archive, apart=apart, from_checkpoint=from_checkpoint, **job)
-
-
-@contextlib.contextmanager
 def _chosen(
     target: Target, output: Output, options: dict[str, Any], *, limit: int, must_be: bool = False
 ) -> Iterator[Messages]:
@@ -322,6 +307,7 @@ def _chosen(
     """
     from ledgermq_spark.journal.archive import Archive
     from ledgermq_spark.journal.choice import chosen
+    from ledgermq_spark.journal.journal import journal_of
 
     choice = choice_from(options, limit)
     source, archive = options["source"], Archive(backups_directory(target, options["directory"]))
@@ -333,7 +319,8 @@ def _chosen(
             )
         yield lambda: chosen(archive.messages(target.queue_manager), choice)
         return
-    with _live(target, output, "journal", archive.path, apart=source == "log") as found:
+    with spark_job(target, output, "journal") as job:
+        found = journal_of(archive=archive.path, apart=source == "log", **job)
         archived = archive.backups(target.queue_manager) if source == "both" else []
         first = max([0, *(one.through for one in archived)])
 

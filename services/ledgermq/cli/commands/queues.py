@@ -169,10 +169,7 @@ def alter(target: Target, output: Output, name: str, **settings: Any) -> None:
 @target_options
 def suspend(target: Target, output: Output, name: str) -> None:
     """Disable the gets of queue NAME: it takes messages and delivers none."""
-    with target.connect() as connection:
-        position = connection.admin.suspend_queue(name)
-    document = {"queue": name, "gets_disabled": True, "position": position}
-    output.done(f"gets of queue {name} disabled", document)
+    _set_gets(target, output, name, disabled=True)
 
 
 @queue.command()
@@ -180,10 +177,14 @@ def suspend(target: Target, output: Output, name: str) -> None:
 @target_options
 def resume(target: Target, output: Output, name: str) -> None:
     """Enable the gets of queue NAME: it delivers again."""
+    _set_gets(target, output, name, disabled=False)
+
+
+def _set_gets(target: Target, output: Output, name: str, *, disabled: bool) -> None:
     with target.connect() as connection:
-        position = connection.admin.resume_queue(name)
-    document = {"queue": name, "gets_disabled": False, "position": position}
-    output.done(f"gets of queue {name} enabled", document)
+        position = connection.admin.alter_queue(name, gets_disabled=disabled)
+    document = {"queue": name, "gets_disabled": disabled, "position": position}
+    output.done(f"gets of queue {name} {'disabled' if disabled else 'enabled'}", document)
 
 
 @queue.command()
