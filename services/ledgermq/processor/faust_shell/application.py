@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import faust
 from faust.app.base import BootStrategy
 from faust.tables.manager import TableManager
-from faust.types import TP
 from faust.web.drivers.aiohttp import Web
 
 from ledgermq.processor.faust_shell.sharing import Sharing
@@ -116,7 +115,3 @@ def make_application(
                 take_chunk(chunk)
 
     return app
-
-
-def partitions_of(topic: str, assigned: set[TP]) -> set[int]:
-    return {tp.partition for tp in assigned if tp.topic == topic}

@@ -22,6 +22,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import (
     AVAILABLE,
     DELAYED,
@@ -35,6 +36,7 @@ from ledgermq.core.state.records import Queue, Topic
 from ledgermq.processor.metrics.families import FAMILIES
 from ledgermq.processor.metrics.labels import Labels
 from ledgermq.processor.metrics.tally import ALWAYS, Tally
+from ledgermq.processor.owner.folding import Folder
 from ledgermq.processor.owner.owner import Owner
 
 STATES: Final = {
@@ -121,9 +123,9 @@ class Scrape(Collector):
         self._take_events(owner.tally, manager)
         self._take_checkpoints(owner, manager)
         if owner.folder is not None:
-            self._take_position(owner, manager)
-            self._take_sessions(owner, manager)
-            self._take_destinations(owner, manager)
+            self._take_position(owner, owner.folder, manager)
+            self._take_sessions(owner.folder.state, manager)
+            self._take_destinations(owner.folder.state, owner.tally, manager)
 
     def _take_events(self, tally: Tally, manager: tuple[str]) -> None:
         for (name, destination, detail), count in tally.events().items():
@@ -148,9 +150,7 @@ class Scrape(Collector):
         if checkpointer.duration_seconds is not None:
             self._set("checkpoint_duration_seconds", manager, checkpointer.duration_seconds)
 
-    def _take_position(self, owner: Owner, manager: tuple[str]) -> None:
-        folder = owner.folder
-        assert folder is not None, "it is loaded"
+    def _take_position(self, owner: Owner, folder: Folder, manager: tuple[str]) -> None:
         position, end = folder.state.position, owner.end_offset
         lag_records = max(0, end - position - 1) if end is not None else 0
         self._set("projection_lag_records", manager, lag_records)
@@ -161,9 +161,7 @@ class Scrape(Collector):
         if folder.appended_ms >= 0:
             self._set("projection_position_timestamp_seconds", manager, folder.appended_ms / 1000)
 
-    def _take_sessions(self, owner: Owner, manager: tuple[str]) -> None:
-        assert owner.folder is not None, "it is loaded"
-        state = owner.folder.state
+    def _take_sessions(self, state: QueueManager, manager: tuple[str]) -> None:
         began = [
             one.unit_of_work_began_at for one in state.sessions.values() if one.has_unit_of_work
         ]
@@ -176,12 +174,11 @@ class Scrape(Collector):
 
     # Destinations -----------------------------------------------------------------------------
 
-    def _take_destinations(self, owner: Owner, manager: tuple[str]) -> None:
-        assert owner.folder is not None, "it is loaded"
-        state, labels = owner.folder.state, owner.tally.labels
+    def _take_destinations(self, state: QueueManager, tally: Tally, manager: tuple[str]) -> None:
+        labels = tally.labels
         places = [*state.queues.values(), *state.topics.values()]
         # What is gone was shown a last time above; others may have its label now.
-        owner.tally.forget(labels.forget_all_but({one.destination for one in places}))
+        tally.forget(labels.forget_all_but({one.destination for one in places}))
         for place in places:
             self._take_place(place, manager, labels)
         left = labels.own_max

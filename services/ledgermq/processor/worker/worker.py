@@ -31,7 +31,7 @@ from ledgermq.errors import (
 )
 from ledgermq.garbage import SELDOM
 from ledgermq.processor.checkpoints.loading import CheckpointMismatchError, LogIncompleteError
-from ledgermq.processor.faust_shell.application import make_application, partitions_of
+from ledgermq.processor.faust_shell.application import make_application
 from ledgermq.processor.faust_shell.feed import FeedError
 from ledgermq.processor.faust_shell.sharing import Sharing, Standing
 from ledgermq.processor.faust_shell.transport import DrainedChunk, FencedInstanceError
@@ -354,7 +354,7 @@ class Worker:
     async def _on_assigned(self, app: Any, assigned: set[TP], **_unused: Any) -> None:
         """Takes partitions over and lets others go; loading runs beside this callback (H11)."""
         self._check_name(app.consumer_generation_id)
-        self._assigned = partitions_of(self._topics.operations, assigned)
+        self._assigned = {tp.partition for tp in assigned if tp.topic == self._topics.operations}
         for partition in list(self._owners):
             if partition in self._assigned:
                 self._owners[partition].drop_unfolded()
