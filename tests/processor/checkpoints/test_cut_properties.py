@@ -116,5 +116,5 @@ def caught_up(state: QueueManager, identity: bytes) -> tuple[list[Any], list[Any
             assert page is not None
             sessions += page.document["sessions"]
             outcomes += page.outcomes
-            place = page.behind
+            place = page.next
     return sessions, outcomes

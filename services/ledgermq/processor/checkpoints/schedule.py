@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from ledgermq.core.queries.questions import Answer
 from ledgermq.processor.checkpoints.writing import Checkpointer, CheckpointFailedError
 from ledgermq.processor.lanes.lanes import LaneWriter
 from ledgermq.processor.owner.answers import Answerer, Question
@@ -147,4 +148,5 @@ class CheckpointSchedule:
             document = {name: manifest[name] for name in ("position", "digest")}
             document["manifest"] = manifest_key(self._name, manifest["position"]).decode()
         for question in asked:
-            answers.reply(folder.state, question, document, position=document["position"])
+            answer = Answer(document=document)
+            answers.reply(folder.state, question, answer, position=document["position"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ledgermq.core.queries import questions as query
@@ -15,7 +14,6 @@ from ledgermq.processor.lanes.lanes import LaneWriter
 from ledgermq.processor.log.sizes import LogSizes
 from ledgermq.processor.owner.paged_answers import PagedAnswers
 from ledgermq.processor.worker.logs import ManagerLog
-from ledgermq.protocol.outcomes import DeliveredMessage, Outcome
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.answers import encode_answer
 
@@ -152,14 +150,7 @@ class Answerer:
         for messages in answer.unfilled:
             if messages and self._bodies.fill(messages) < 0:
                 await self._bodies.fill_cold(messages)
-        self.reply(
-            state,
-            question,
-            answer.document,
-            messages=answer.messages,
-            outcomes=answer.outcomes,
-            behind=answer.next,
-        )
+        self.reply(state, question, answer)
 
     async def _answer_page(self, state: QueueManager, question: Question, place: str) -> None:
         """Answers with a page of an answer that was begun before, true at the position of then."""
@@ -169,17 +160,12 @@ class Answerer:
             detail = "the rest of this answer is not kept any more; ask again from the beginning"
             self.refuse(state, question, Reason.ANSWER_EXPIRED, detail)
             return
-        value = encode_answer(
-            question.ask["question"],
-            paged.position,
-            paged.time,
-            document=page.document,
-            messages=page.messages,
-            outcomes=page.outcomes,
-            behind=page.behind,
-        )
-        page.drop_contents()
-        if not question.ask["after"] and not page.behind:
+        value = _encoded(question, page, paged.position, paged.time)
+        # They are read again if the page is asked for again.
+        for messages in page.unfilled:
+            for message in messages:
+                message["content"] = b""
+        if not question.ask["after"] and not page.next:
             self._paged.drop(paged)
         self._send(question, value, paged.position)
 
@@ -187,24 +173,13 @@ class Answerer:
         self,
         state: QueueManager,
         question: Question,
-        document: Any,
+        answer: query.Answer,
         *,
-        messages: Sequence[DeliveredMessage] = (),
-        outcomes: Sequence[Outcome] = (),
-        behind: str = "",
         position: int | None = None,
     ) -> None:
         """Sends an answer; a refusal in its place if it is larger than a record may be."""
         at = state.position if position is None else position
-        value = encode_answer(
-            question.ask["question"],
-            at,
-            state.time,
-            document=document,
-            messages=messages,
-            outcomes=outcomes,
-            behind=behind,
-        )
+        value = _encoded(question, answer, at, state.time)
         if len(value) <= ANSWER_BYTES_MAX:
             self._send(question, value, at)
             return
@@ -219,14 +194,28 @@ class Answerer:
         self.refuse(state, question, Reason.ANSWER_TOO_LARGE, detail)
 
     def refuse(self, state: QueueManager, question: Question, reason: str, detail: str) -> None:
-        number, detail = question.ask["question"], detail[:DETAIL_CHARACTERS_MAX]
-        value = encode_answer(number, state.position, state.time, reason=reason, detail=detail)
+        refusal = query.Answer(reason=reason, detail=detail[:DETAIL_CHARACTERS_MAX])
+        value = _encoded(question, refusal, state.position, state.time)
         self._send(question, value, state.position)
 
     def _send(self, question: Question, value: bytes, position: int) -> None:
         self.answered += 1
         ask = question.ask
         self._lanes.send_answer(ask["connection"], ask["lane"], value, position, ask["kind"])
+
+
+def _encoded(question: Question, answer: query.Answer, position: int, time: int) -> bytes:
+    return encode_answer(
+        question.ask["question"],
+        position,
+        time,
+        document=answer.document,
+        messages=answer.messages,
+        outcomes=answer.outcomes,
+        reason=answer.reason,
+        detail=answer.detail,
+        behind=answer.next,
+    )
 
 
 def _each_once(waiting: list[Question]) -> list[Question]:

@@ -12,34 +12,18 @@ from __future__ import annotations
 import os
 import time
 from collections import OrderedDict
-from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from ledgermq.core.queries.questions import Answer
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.processor.lanes.bodies import BodyLostError, BodyStore
-from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
+from ledgermq.protocol.outcomes import Delivered
 from ledgermq.wire.framing.answers import encode_answer
 
 PAGE_BYTES = 4 * 1024 * 1024
 KEPT_SECONDS = 30.0
 KEPT_ANSWERS = 64
 KEPT_OF_CONNECTION = 2
-
-
-class AnswerPage(NamedTuple):
-    """The part of an answer in one record; `behind`: where to ask on, empty after the last."""
-
-    document: Any
-    messages: list[DeliveredMessage]
-    outcomes: list[Outcome]
-    behind: str
-
-    def drop_contents(self) -> None:
-        """Forgets the contents: they are read again if the page is asked for again."""
-        delivered = [one.messages for one in self.outcomes if isinstance(one, Delivered)]
-        for message in chain(self.messages, *delivered):
-            message["content"] = b""
 
 
 class PagedAnswer:
@@ -66,7 +50,7 @@ class PagedAnswer:
         is_number = number.isascii() and number.isdigit() and len(number) < 10
         return is_number and int(number) <= len(self._parts)
 
-    async def page(self, place: str, bodies: BodyStore) -> AnswerPage | None:
+    async def page(self, place: str, bodies: BodyStore) -> Answer | None:
         """The parts from a place on that fit; None if a content is not on the log any more."""
         self.used_at = time.monotonic()
         first = int(place.partition(":")[2])
@@ -86,8 +70,12 @@ class PagedAnswer:
         document = self._document
         if "sessions" in document:
             document = {**document, "sessions": found["session"]}
-        behind = "" if number == len(self._parts) else f"{self.token}:{number}"
-        return AnswerPage(document, found["message"], found["outcome"], behind)
+        return Answer(
+            document=document,
+            messages=found["message"],
+            outcomes=found["outcome"],
+            next="" if number == len(self._parts) else f"{self.token}:{number}",
+        )
 
 
 async def _size_of(kind: str, part: Any, bodies: BodyStore, *, is_old: bool) -> int:
