@@ -191,8 +191,6 @@ def durability(replicas: int, in_sync: int, settings: dict[str, str]) -> Result:
     if settings.get("unclean.leader.election.enable") == "true":
         found = "unclean leader election is on: confirmed operations can be lost, turn it off"
         return BAD, found
-    if settings.get("cleanup.policy") != "delete" or settings.get("retention.ms") != "-1":
-        return BAD, "the ledger is not kept for ever: set cleanup.policy=delete, retention.ms=-1"
     if replicas >= 3 and needed >= 2:
         found = f"replicated: {replicas} copies, a confirmed operation is on at least {needed}"
         if in_sync < needed:

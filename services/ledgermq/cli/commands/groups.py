@@ -54,8 +54,6 @@ ITEM_COLUMNS: Final = (
     Column(key="session", heading="SESSION", number=True, detail=True),
     Column(key="consumer", heading="CONSUMER", number=True, detail=True),
 )
-# What an item that is missing has no value for.
-_OF_ITEMS: Final = ("offset", "length", "session", "consumer")
 
 
 @click.group(cls=OnceGroup)
@@ -269,23 +267,20 @@ def _item_rows(found: GroupState) -> Iterator[dict[str, Any]]:
 
 
 Placed = tuple[tuple[int, int], dict[str, Any]]
+MISSING: Final = {"state": "missing"}
 
 
 def _missing_rows(found: GroupState) -> Iterator[Placed]:
     for first, last in found.missing:
         numbers = first if first == last else f"{first} to {last}"
-        yield (first, 0), _missing_row(numbers)
+        yield (first, 0), {**MISSING, "group_sequence": numbers}
     for one in found.missing_segments:
         length = None if one.end is None else one.end - one.start
-        row = _missing_row(one.group_sequence)
-        yield (one.group_sequence, one.start), {**row, "offset": one.start, "length": length}
+        told = {"group_sequence": one.group_sequence, "offset": one.start, "length": length}
+        yield (one.group_sequence, one.start), {**MISSING, **told}
     if _is_open_ended(found):
         behind = found.highest_group_sequence + 1
-        yield (behind, 0), _missing_row(f"from {behind}")
-
-
-def _missing_row(numbers: int | str) -> dict[str, Any]:
-    return {"group_sequence": numbers, "state": "missing", **dict.fromkeys(_OF_ITEMS)}
+        yield (behind, 0), {**MISSING, "group_sequence": f"from {behind}"}
 
 
 def _item_row(item: dict[str, Any]) -> dict[str, Any]:

@@ -32,13 +32,12 @@ PATIENCE_SECONDS_MAX = 300.0
 
 
 class Question(NamedTuple):
-    """An Ask; the position that its answer must have reached, and how long that is waited for.
+    """An Ask, and how long the position that its answer must have reached is waited for.
 
     `patience_ends` is on the monotonic clock, `size_bytes` what it takes on the log.
     """
 
     ask: dict[str, Any]
-    not_before: int
     patience_ends: float
     size_bytes: int
 
@@ -62,8 +61,7 @@ class Answerer:
     def take(self, ask: dict[str, Any], size_bytes: int) -> None:
         """Takes a question; it is answered when its position is reached or its patience ends."""
         patience = min(max(ask["wait_ms"], 0) / 1000, PATIENCE_SECONDS_MAX)
-        question = Question(ask, ask["not_before"], time.monotonic() + patience, size_bytes)
-        self._keep(question)
+        self._keep(Question(ask, time.monotonic() + patience, size_bytes))
         if len(self._waiting) > WAITING_MAX or self._waiting_bytes > WAITING_BYTES_MAX:
             self._drop_half()
 
@@ -95,12 +93,12 @@ class Answerer:
         now = time.monotonic()
         checkpoints: list[Question] = []
         for question in _each_once(waiting):
-            if question.not_before > state.position:
+            if question.ask["not_before"] > state.position:
                 if now < question.patience_ends:
                     self._keep(question)
                     continue
                 detail = (
-                    f"position {question.not_before} was not reached in time: "
+                    f"position {question.ask['not_before']} was not reached in time: "
                     f"{self._name} is at {state.position}"
                 )
                 self.refuse(state, question, Reason.POSITION_NOT_REACHED, detail)

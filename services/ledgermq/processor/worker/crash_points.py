@@ -22,12 +22,8 @@ CRASH_POINTS = (
 )
 
 
-def _wanted() -> tuple[str, int]:
-    point, _, count = os.environ.get("LEDGERMQ_CRASH_AT", "").partition(":")
-    return point, int(count or 1)
-
-
-_point, _remaining = _wanted()
+_point, _, _count = os.environ.get("LEDGERMQ_CRASH_AT", "").partition(":")
+_remaining = int(_count or 1)
 
 
 def crash_point(name: str) -> None:
