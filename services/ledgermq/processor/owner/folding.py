@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 from ledgermq.core.apply import apply
 from ledgermq.core.entry import Counter
-from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.versions import SKIPPED, may_be_skipped, time_of_hole
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.checkpoints.digests import chain_next
+from ledgermq.processor.checkpoints.loading import Loaded
 from ledgermq.processor.lanes.bodies import BodyStore
 from ledgermq.processor.lanes.lanes import Folded
 from ledgermq.processor.lanes.told import check_chain
@@ -33,7 +33,7 @@ from ledgermq.protocol.limits import PROTOCOL_VERSION
 from ledgermq.protocol.operations import Operation, Put, SessionOperation, Upgrade
 from ledgermq.protocol.outcomes import Delivered
 from ledgermq.wire.framing.codec import NOT_STAMPED, decode_operation
-from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.skipping import Hole, LookAhead, skip_command
 
 log = logging.getLogger(__name__)
@@ -64,23 +64,20 @@ class NoRecord(NamedTuple):
 class Folder:
     def __init__(
         self,
-        name: str,
-        state: QueueManager,
-        chain: bytes,
+        ledger: Ledger,
+        loaded: Loaded,
         bodies: BodyStore,
         silence: Silence,
-        topics: Topics,
-        ahead: LookAhead,
         tally: Tally,
     ) -> None:
-        self._name = name
-        self._topics = topics
+        self._name = ledger.claim.queue_manager
+        self._topics = ledger.topics
         # The log above; whether it is to be read before the next entry, and before which it was.
-        self.ahead = ahead
+        self.ahead = LookAhead(ledger.bootstrap, *ledger.operations, ledger.timeout_seconds)
         self.look_wanted = False
         self.looked_at = -1
-        self.state = state
-        self.chain = chain
+        self.state = loaded.state
+        self.chain = loaded.chain
         self._bodies = bodies
         self._silence = silence
         self._tally = tally
@@ -88,9 +85,9 @@ class Folder:
         self._backlog_bytes = 0
         self.last_record: Any = None
         # Digest chains that were told of the log, by position.
-        self.anchors: dict[int, bytes] = {}
+        self.anchors = loaded.anchors
         # When what was folded last was appended; below 0: not known yet.
-        self.appended_ms = -1
+        self.appended_ms: int = loaded.manifest["append_time_ms"] if loaded.manifest else -1
         self.operations = 0
 
     def __len__(self) -> int:

@@ -41,7 +41,6 @@ from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
-from ledgermq.wire.topics.skipping import LookAhead
 
 log = logging.getLogger(__name__)
 
@@ -191,27 +190,12 @@ class Owner:
                 gc.enable()
 
         loaded = await asyncio.to_thread(in_thread)
-        name = self.claim.queue_manager
-        topics = self._around.topics
         ledger = self._ledger
-        ahead = LookAhead(ledger.bootstrap, *ledger.operations, ledger.timeout_seconds)
-        self.folder = Folder(
-            name,
-            loaded.state,
-            loaded.chain,
-            self.bodies,
-            self.watch.silence,
-            topics,
-            ahead,
-            self.tally,
-        )
-        self.folder.anchors = loaded.anchors
-        if loaded.manifest is not None:
-            self.folder.appended_ms = loaded.manifest["append_time_ms"]
+        self.folder = Folder(ledger, loaded, self.bodies, self.watch.silence, self.tally)
         self.holes = HoleWatch(self.claim, self.folder, self._around.side_topic)
         checkpointer = Checkpointer(ledger, loaded, settings.worker_name)
         self.checkpoints = CheckpointSchedule(
-            name, settings, checkpointer, self._commit, self._beside
+            self.claim.queue_manager, settings, checkpointer, self._commit, self._beside
         )
         return loaded
 
