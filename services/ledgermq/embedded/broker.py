@@ -149,15 +149,6 @@ class EmbeddedBroker:
         """
         return f"{HOST}:{self.port}"
 
-    @property
-    def cluster_id(self) -> str:
-        """Kafka's id of this cluster.
-
-        Raises:
-            BrokerStartError: It was never started.
-        """
-        return self._started().cluster_id
-
     def start(self) -> Self:
         """Start the broker and wait until it answers; does nothing if it is running.
 
@@ -212,15 +203,6 @@ class EmbeddedBroker:
             self._guard.kill()
         self._guard.wait()
         self._forget_processes()
-
-    def restart(self) -> Self:
-        """Stop the broker if it runs, and start it again on the same data.
-
-        Raises:
-            EmbeddedError: As `start()` does.
-        """
-        self.stop()
-        return self.start()
 
     def _started(self) -> BrokerRecord:
         if self._record is None:
