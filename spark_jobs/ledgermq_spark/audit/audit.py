@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq_spark.audit.compare import Differences, differences
 from ledgermq_spark.audit.conservation import CONSERVATION, check_counts, summary_of
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["EXIT_CODES", "AuditReport", "Subject", "audit", "judge"]
 
 EXIT_CODES = {"agrees": 0, "anomalies": 1, "unproven": 5}
+ONLY_COUNTS: Final = "only the counts of the rebuilt state were added up"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,8 +188,7 @@ def audit(subject: Subject) -> AuditReport:
         compared |= _counted(totals)
         told |= _of_all(facts, totals, rebuilt)
     else:
-        told_of_counts = "only the counts of the rebuilt state were added up"
-        notes.append(f"{CONSERVATION}: {told_of_counts}; an audit of the whole log does more")
+        notes.append(f"{CONSERVATION}: {ONLY_COUNTS}; an audit of the whole log does more")
     anomalies, consequences = judge(primary, secondary)
     if facts is not None:
         anomalies = name_messages(anomalies, facts)
