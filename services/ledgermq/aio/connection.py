@@ -14,9 +14,11 @@ from ledgermq.aio.waiting import Closing, Entered, Waker, opened_aside
 from ledgermq.client.admin.admin import Admin
 from ledgermq.client.argument_types import typed
 from ledgermq.client.connection import Connection as ThreadedConnection
+from ledgermq.client.engine.listening import check_listener
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
 from ledgermq.client.options import BrowserOptions, ConnectOptions, SessionOptions
+from ledgermq.client.problems import ExceptionListener
 
 
 @typed
@@ -62,6 +64,14 @@ class Connection(Closing):
     def is_closed(self) -> bool:
         """Whether it was closed."""
         return self._connection.is_closed
+
+    def set_exception_listener(self, listener: ExceptionListener | None) -> None:
+        """See `ledgermq.Connection.set_exception_listener`; it is called by the event loop."""
+        if listener is None:
+            self._connection.set_exception_listener(None)
+        else:
+            check_listener(listener)
+            self._connection.set_exception_listener(partial(self._waker.call, listener))
 
     def session(self, **options: Unpack[SessionOptions]) -> Entered[Session]:
         """See `ledgermq.Connection.session`."""

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ledgermq.client.engine.engine import Engine
@@ -47,6 +48,11 @@ class Waker:
             self.loop.call_soon_threadsafe(self._wake)
         except RuntimeError:
             self._due.clear()  # the loop is closed, and nobody waits in it
+
+    def call(self, function: Callable[[T], object], argument: T) -> None:
+        """Has a function called by the loop; from any thread."""
+        with suppress(RuntimeError):  # the loop is closed
+            self.loop.call_soon_threadsafe(function, argument)
 
     def _wake(self) -> None:
         # In this order: what is added after the deque was emptied finds the flag down.

@@ -23,6 +23,7 @@ from ledgermq.client.argument_types import typed
 from ledgermq.client.closing import ClosingInAnyCase, close_aside, is_interrupted
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.engine.engine import Engine
+from ledgermq.client.engine.listening import check_listener
 from ledgermq.client.engine.work import Services, Work
 from ledgermq.client.link.broker_news import BRING_BACK
 from ledgermq.client.link.heartbeats import Heartbeats
@@ -30,6 +31,7 @@ from ledgermq.client.link.questions import Questions
 from ledgermq.client.link.route import Route, kafka_route
 from ledgermq.client.link.router import Opening, Router
 from ledgermq.client.options import USUAL, BrowserOptions, ConnectOptions, SessionOptions
+from ledgermq.client.problems import ExceptionListener, Problems
 from ledgermq.client.reasons import error_of_reason
 from ledgermq.client.receiving.browser import Browser
 from ledgermq.client.session import Session
@@ -86,7 +88,8 @@ class Connection(ClosingInAnyCase):
         deadline = time.monotonic() + settings.timeout_seconds
         self._lane, self._transport = route(settings, deadline)
         self._questions = Questions(settings, self._lane.lane, self._transport)
-        self._router = Router(self._questions)
+        self._problems = Problems()
+        self._router = Router(self._questions, self._problems)
         self._heartbeats = Heartbeats(
             self._router, self._transport, settings.suspect_timeout_seconds / 3
         )
@@ -135,6 +138,29 @@ class Connection(ClosingInAnyCase):
         """Whether it was closed."""
         return self._closed
 
+    @property
+    def exception_listener(self) -> ExceptionListener | None:
+        """Who is told of what goes wrong while nobody calls, if there is one."""
+        return self._problems.listener
+
+    def set_exception_listener(self, listener: ExceptionListener | None) -> None:
+        """Has a function called with what goes wrong while nobody calls; None ends that.
+
+        It is given the error that the next call of the session, or of the connection, raises:
+        SessionLostError for a session that was lost or ended by administration,
+        ConnectionClosedError for a connection that cannot go on, and what ended the message
+        listeners of a session. All of these are logged as well.
+
+        It is called in a thread of its own, once for each error, and may close the connection and
+        connect again: no close waits for it (SES-23).
+
+        Raises:
+            IllegalStateError: a coroutine function, or one with a yield.
+        """
+        if listener is not None:
+            check_listener(listener)
+        self._problems.listener = listener
+
     def session(self, **options: Unpack[SessionOptions]) -> Session:
         """Opens a session, for one thread at a time (SES-01).
 
@@ -176,6 +202,7 @@ class Connection(ClosingInAnyCase):
         for name in ("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms"):
             timing_ms[name] = checked_limit_ms(name, options.get(name, USUAL[name]))
         engine = self._open(mode, self._settings.timeout_seconds, **timing_ms)
+        engine.report = self._problems.report
         work = Work(engine, self._services)
         with self._lock:
             self._work[work] = None

@@ -11,6 +11,7 @@ from ledgermq.client.engine.work import Services, Work
 from ledgermq.client.link.questions import Questions
 from ledgermq.client.link.router import Router
 from ledgermq.client.link.transport import LogReceipt
+from ledgermq.client.problems import Problems
 from ledgermq.client.settings import ConnectionSettings
 from ledgermq.protocol.operations import Operation
 from ledgermq.protocol.outcomes import (
@@ -131,7 +132,7 @@ class Desk:
             bootstrap="h:1", queue_manager="QM1", identity=IDENTITY, timeout_seconds=20
         )
         self.questions = Questions(settings, 2, self.log)
-        self.router = Router(self.questions)
+        self.router = Router(self.questions, Problems())
         self.settled: list[Any] = []
         self.works: dict[Engine, Work] = {}
 

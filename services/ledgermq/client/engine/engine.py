@@ -107,6 +107,8 @@ class Engine:
         self.each_round: Callable[[], bool] = lambda: False
         self.report_handed_over: Callable[[float], None] = lambda _: None
         self.heard: Callable[[float], None] = lambda _: None
+        # Takes what no call may ever raise.
+        self.report: Callable[[LedgerMQError], None] = lambda error: LOGGER.error("%s", error)
 
     # -- who may use it ----------------------------------------------------------------------------
 
@@ -466,7 +468,7 @@ class Engine:
             "the log position",
             position=reply.position,
         )
-        LOGGER.error("%s", error)
+        self.report(error)
         self.defer_locked(error)
 
     def _take_refused_locked(self, refused: Refused, settled: list[Pending]) -> None:
@@ -527,7 +529,7 @@ class Engine:
         self.lost = SessionLostError(text + "; open another session and go on from there")
         if not self.closing:
             # Nobody may be waiting here: the session's next call raises it.
-            LOGGER.error("%s", self.lost)
+            self.report(self.lost)
 
         def error(pending: Pending) -> LedgerMQError:
             name = f"{pending.operation.__name__} {pending.number}"

@@ -42,12 +42,12 @@ def is_of(kind: Callable[[Any], bool], function: Callable[..., Any]) -> bool:
     return kind(function) or kind(type(function).__call__)
 
 
-def check_listener(listener: Listener) -> None:
-    """Refuses what does nothing yet when it is called, so that its messages would be lost."""
+def check_listener(listener: Callable[..., object], otherwise: str = "") -> None:
+    """Refuses what does nothing yet when it is called, so that all it is told would be lost."""
     if any(is_of(kind, listener) for kind in LATE):
         raise IllegalStateError(
             f"{shown(listener)} does nothing yet when it is called, as it is a coroutine function "
-            "or has a yield: give a plain function, or consume in a coroutine of ledgermq.aio"
+            f"or has a yield: give a plain function{otherwise}"
         )
 
 
@@ -147,7 +147,8 @@ class Listening:
         except LedgerMQError as error:
             # Nobody waits here: the session's next call from outside raises it again.
             engine.defer(error)
-            LOGGER.error("the listeners of session %d end: %s", engine.handle, error)
+            LOGGER.error("the listeners of session %d end", engine.handle)
+            engine.report(error)
         finally:
             with engine.lock:
                 self._leave_session_locked()

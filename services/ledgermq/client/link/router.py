@@ -16,8 +16,10 @@ from typing import Any, Final
 
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.link.questions import Questions
+from ledgermq.client.problems import Problems
 from ledgermq.client.sansio.chain import Chain
 from ledgermq.client.sansio.gathering import Gathering
+from ledgermq.errors import ConnectionClosedError
 from ledgermq.protocol.outcomes import Delivered, Opened, Outcome, Refused
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.codec import UndecodableError, decode_record, outcome_from_union
@@ -46,11 +48,12 @@ class Router:
         broken: Why the connection cannot go on; None while it can.
     """
 
-    def __init__(self, questions: Questions) -> None:
+    def __init__(self, questions: Questions, problems: Problems) -> None:
         self.chain = Chain()
         self.sessions: dict[int, Engine] = {}
         self.openings: dict[bytes, Opening] = {}
         self._questions = questions
+        self._problems = problems
         self._resyncs: set[int] = set()
         self._gathering: Gathering | None = None
         # Whether something may be missing though no hole shows it.
@@ -223,7 +226,7 @@ class Router:
     def give_up(self, reason: str) -> None:
         """What was missed is not to be had again: the connection is of no use any more."""
         self.broken = reason
-        LOGGER.error("%s", reason)
+        self._problems.report(ConnectionClosedError(reason))
         for opening in list(self.openings.values()):
             opening.answered.set()
         self._questions.give_up(reason)

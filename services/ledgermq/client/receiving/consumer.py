@@ -163,7 +163,7 @@ class Consumer(OfConsumer, Closing):
                 yield, which does nothing yet when it is called.
         """
         if listener is not None:
-            check_listener(listener)
+            check_listener(listener, ", or consume in a coroutine of ledgermq.aio")
         engine, listening = self._engine, self._work.listening
         with engine.lock:
             if not listening.active:
