@@ -1,5 +1,6 @@
 """The supervisor: a dead worker comes back, a refused one does not, nobody outlives the owner."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -72,6 +73,19 @@ def test_a_killed_worker_is_started_again_and_a_second_start_finds_the_data(tmp_
         client = RawClient(supervisor.bootstrap, topics, claim)
         assert '"message_count":5' in client.ask("QUEUE", queue="kept")["document"]
         client.close()
+
+
+def test_a_killed_worker_is_started_again_where_nobody_can_be_told(tmp_path):
+    """A terminal that was closed takes no word more: all seemed to run on, without a worker."""
+
+    def closed(_text):
+        raise OSError(errno.EIO, "Input/output error")
+
+    with Supervisor(tmp_path, tell=closed) as supervisor:
+        first = supervisor.worker_pid
+        supervisor.kill_worker()
+        supervisor.wait_until_ready()
+        assert supervisor.worker_pid not in (None, first)
 
 
 def test_a_start_tells_of_a_queue_manager_that_is_stopped_and_serves_the_others(tmp_path):

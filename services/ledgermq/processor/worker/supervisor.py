@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
@@ -137,7 +137,7 @@ class Supervisor:
                 f"the worker {gone}; its log, {self.worker_log}, ends with:\n{self._log_tail()}"
             )
         for name in sorted(stopped):
-            self._tell(f"{name} is stopped; the worker's log, {self.worker_log}, says why")
+            self._say(f"{name} is stopped; the worker's log, {self.worker_log}, says why")
 
     def kill_worker(self) -> None:
         if self._worker is not None:
@@ -155,7 +155,7 @@ class Supervisor:
                 if self._code is not None:
                     break
                 if not self.broker.running:
-                    self._tell(f"{self._broker_ended()}; stopping. {self._broker_says()}")
+                    self._say(f"{self._broker_ended()}; stopping. {self._broker_says()}")
                     self._code = EXIT_FAULT
         finally:
             for number, handler in previous.items():
@@ -192,7 +192,7 @@ class Supervisor:
                 if code is None:
                     return
                 if code in (EXIT_REFUSED, EXIT_USAGE):
-                    self._tell(f"the worker refuses to run:\n{self._log_tail()}")
+                    self._say(f"the worker refuses to run:\n{self._log_tail()}")
                     self._code = code
                     return
                 well = time.monotonic() - started > WELL_SECONDS
@@ -200,10 +200,10 @@ class Supervisor:
                 self.restarts += 1
                 killed = f"was killed by {_signal_name(-code)}" if code < 0 else ""
                 how = killed or f"ended with code {code}"
-                self._tell(f"the worker {how}; starting it again in {pause:.1f} s")
+                self._say(f"the worker {how}; starting it again in {pause:.1f} s")
                 self._stopping.wait(pause)
         except OSError as error:
-            self._tell(f"the worker cannot be started: {error}")
+            self._say(f"the worker cannot be started: {error}")
             self._code = EXIT_FAULT
 
     def _spawn(self) -> subprocess.Popen[bytes]:
@@ -240,6 +240,11 @@ class Supervisor:
             worker.kill()
             worker.wait()
         return None
+
+    def _say(self, text: str) -> None:
+        """Tells people, if anybody can be told: a terminal that was closed takes nothing more."""
+        with suppress(OSError):
+            self._tell(text)
 
     def _broker_ended(self) -> str:
         number = self.broker.killed_by
