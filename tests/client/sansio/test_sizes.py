@@ -131,7 +131,7 @@ def test_the_bound_of_a_record_leaves_room_for_key_and_headers():
     """With all names and numbers as long as they may be, a record stays within its topic."""
     name, number = "m" * 128, 2**63 - 1
     shared = operation_headers(name, b"\xff" * 16, 2**31 - 1, number, "o" * 60)
-    headers = with_identity(shared, number, number, "t" * 55)
+    headers = with_identity(shared, number, number)
     # In Confluent framing the value is five bytes shorter.
     headers.append((SCHEMA_HEADER, b"f" * 16))
     # Of a batch of one record: 61 bytes, then at most 36 of its own, and lengths.
