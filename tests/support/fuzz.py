@@ -26,7 +26,7 @@ from ledgermq.processor.checkpoints.digests import chunk_digest, state_digest
 from ledgermq.protocol import administration
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import VersionOffered
-from ledgermq.wire.framing.codec import decode_operation, encode_record
+from ledgermq.wire.framing.codec import decode_operation, encode_record, kinds_in
 from ledgermq.wire.topics.identity import log_identity
 from ledgermq.wire.topics.log_topics import lane_partition
 from ledgermq.wire.topics.reading import partition_reader
@@ -44,6 +44,8 @@ CHECKPOINT_SECONDS = 1
 FOREIGN = ("fuzz", b"1")
 # What bad operations of a session must not do: it would be legal, and end the honest traffic.
 LEFT_OUT = {"AlterQueueManager", "EndSession", "RollbackTransaction", "Upgrade", "Open"}
+# What others derive from.
+LEFT_OUT |= {"HandlingOperation", "SessionOperation"}
 # A worker that says this met something that it should have been able to refuse.
 FAULTS = ("a question has no answer", "the fold failed", "the worker cannot go on")
 
@@ -142,13 +144,10 @@ class Fuzz:
     def _in_turn(self) -> None:
         """An operation that is its session's next one, with any values in its fields."""
         kinds = [
-            found
-            for module in (op, administration)
-            for name, found in vars(module).items()
-            if name in module.__all__ and name not in LEFT_OUT and isinstance(found, type)
-            if issubclass(found, op.SessionOperation) and found is not op.SessionOperation
+            *kinds_in(op, op.SessionOperation),
+            *kinds_in(administration, op.SessionOperation),
         ]
-        kind = self.random.choice([one for one in kinds if one.__name__ != "HandlingOperation"])
+        kind = self.random.choice([one for one in kinds if one.__name__ not in LEFT_OUT])
         session = self._session
         if kind is op.Close:
             self._session = session.client.open("CLIENT")

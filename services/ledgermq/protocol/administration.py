@@ -8,23 +8,6 @@ from typing import TypedDict
 from ledgermq.protocol.limits import ACTOR_CHARACTERS_MAX, DESCRIPTION_CHARACTERS_MAX
 from ledgermq.protocol.operations import Header, Operation, Put, PutMessage, SessionOperation
 
-__all__ = [
-    "BackUpJournal",
-    "CopyMessages",
-    "DeleteMessages",
-    "HandlingOperation",
-    "MessagePlace",
-    "MessageSelection",
-    "MoveMessages",
-    "PositionsSkipped",
-    "PurgeQueue",
-    "Relocate",
-    "RelocatedMessage",
-    "SequenceRange",
-    "VersionOffered",
-    "bodies_in",
-]
-
 
 class SequenceRange(TypedDict):
     """Sequence numbers, first to last, both included."""

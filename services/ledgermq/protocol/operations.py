@@ -10,51 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NotRequired, TypeAlias, TypedDict
 
-__all__ = [
-    "Acknowledge",
-    "Alive",
-    "AlterQueue",
-    "AlterQueueManager",
-    "AlterTopic",
-    "Bind",
-    "Close",
-    "CloseConsumer",
-    "Commit",
-    "Correct",
-    "CreateQueue",
-    "CreateTemporary",
-    "CreateTopic",
-    "DeleteQueue",
-    "DeleteTopic",
-    "DeliveryRange",
-    "EndSession",
-    "Get",
-    "GetOptions",
-    "GiveBack",
-    "Group",
-    "Header",
-    "Open",
-    "OpenConsumer",
-    "Operation",
-    "PropertyValue",
-    "Put",
-    "PutMessage",
-    "Recover",
-    "Reject",
-    "Rollback",
-    "RollbackTransaction",
-    "SessionOperation",
-    "Source",
-    "Suspect",
-    "Tick",
-    "TimeAgreed",
-    "Unbind",
-    "Unreadable",
-    "Unsubscribe",
-    "Upgrade",
-]
-
-
 PropertyValue: TypeAlias = bool | int | float | str
 
 

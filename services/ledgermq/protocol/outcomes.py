@@ -12,27 +12,6 @@ from typing import Final, NamedTuple, NotRequired, TypedDict
 
 from ledgermq.protocol.operations import Group, PropertyValue
 
-__all__ = [
-    "EMPTY_HEADER",
-    "Accepted",
-    "Addressed",
-    "Administered",
-    "Committed",
-    "Delivered",
-    "DeliveredHeader",
-    "DeliveredMessage",
-    "Enqueued",
-    "EnqueuedRun",
-    "Opened",
-    "Outcome",
-    "Refused",
-    "Reply",
-    "Returned",
-    "SessionEnded",
-    "Suspected",
-    "body_place",
-]
-
 
 class EnqueuedRun(TypedDict):
     """Messages of one commit to one destination, numbered one after the other."""

@@ -17,6 +17,7 @@ from ledgermq.wire.framing.codec import (
     encode_operation,
     encode_record,
     full_name_of,
+    kinds_in,
 )
 from ledgermq.wire.framing.schemas import by_name, names
 from support.checks import checks
@@ -84,8 +85,7 @@ def test_every_operation_and_outcome_has_a_schema_and_every_schema_its_record():
     abstract.add(administration.HandlingOperation)
     asked = ((Operation, OPERATIONS, operations, administration), (Outcome, OUTCOMES, outcomes))
     for base, known, *modules in asked:
-        kinds = [getattr(module, name) for module in modules for name in module.__all__]
-        kinds = [one for one in kinds if isinstance(one, type) and issubclass(one, base)]
+        kinds = [one for module in modules for one in kinds_in(module, base)]
         found = {one.__name__ for one in kinds if one not in abstract}
         assert found == {name.rpartition(".")[2] for name in known}
 

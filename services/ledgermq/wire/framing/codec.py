@@ -57,20 +57,17 @@ class Chunk:
 K = TypeVar("K", Operation, Outcome)
 
 
-def _kinds(module: ModuleType, prefix: str, base: type[K]) -> dict[str, type[K]]:
-    public = ((name, getattr(module, name)) for name in module.__all__)
-    return {
-        prefix + name: one
-        for name, one in public
-        if isinstance(one, type) and issubclass(one, base)
-    }
+def kinds_in(module: ModuleType, base: type[K]) -> list[type[K]]:
+    """The operations or outcomes that a module defines, those that others derive from too."""
+    classes = [one for one in vars(module).values() if isinstance(one, type)]
+    return [one for one in classes if issubclass(one, base) and one.__module__ == module.__name__]
 
 
 _OPERATIONS: Final = {
-    **_kinds(operations, OPERATION, Operation),
-    **_kinds(administration, OPERATION, Operation),
+    OPERATION + one.__name__: one
+    for one in (*kinds_in(operations, Operation), *kinds_in(administration, Operation))
 }
-_OUTCOMES: Final = _kinds(outcomes, OUTCOME, Outcome)
+_OUTCOMES: Final = {OUTCOME + one.__name__: one for one in kinds_in(outcomes, Outcome)}
 _FIELDS: Final[dict[type[Operation | Outcome], tuple[str, ...]]] = {
     kind: tuple(field.name for field in fields(kind))
     for found in (_OPERATIONS, _OUTCOMES)
