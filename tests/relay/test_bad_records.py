@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from ledgermq.client.sending.sourced import SourcedPuts
 from ledgermq.relay import bridge_in
 from ledgermq.relay.bridge_in import BridgeIn, RecordsLostError
 from ledgermq.relay.running import SourceMovedError
+from ledgermq.relay.taking import Taker
 from ledgermq.testing import MemoryBroker
 
 # The first is JSON and no text, the last text and no JSON.
@@ -92,14 +92,14 @@ class Installation:
         with self.broker.connect() as connection:
             for queue in ("q", "aside"):
                 connection.admin.create_queue(queue)
-        put = SourcedPuts.put
+        put = Taker._put
 
-        def put_or_die(puts, destination, *rest):
-            if destination == self.kills:
+        def put_or_die(taker, *part):
+            if taker.target == self.kills:
                 raise Killed
-            return put(puts, destination, *rest)
+            put(taker, *part)
 
-        monkeypatch.setattr(SourcedPuts, "put", put_or_die)
+        monkeypatch.setattr(Taker, "_put", put_or_die)
 
     def run(self, body="json", **more):
         """Lets a bridge run to the end of the topic."""

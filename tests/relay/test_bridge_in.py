@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from ledgermq.client.sending.sourced import SourcedPuts
+from ledgermq.client.sending.making import Sending, make_message
 from ledgermq.errors import (
     ConnectionClosedError,
     LedgerMQError,
@@ -22,6 +22,7 @@ from ledgermq.errors import (
 from ledgermq.relay import running, taking
 from ledgermq.relay.bridge_in import RecordsLostError
 from ledgermq.relay.records import RecordInvalidError
+from ledgermq.relay.taking import Item, Taker
 
 PROPERTIES = {"LedgerMQ_KafkaTopic", "LedgerMQ_KafkaPartition", "LedgerMQ_KafkaOffset"}
 
@@ -359,20 +360,19 @@ def test_wherever_an_answer_is_lost_nothing_is_put_twice_or_left_out(ways, monke
     ways.produce(topic, *({"value": value} for value in values))
     monkeypatch.setattr(taking, "PART_MESSAGES_MAX", 100)
     monkeypatch.setattr(running, "PAUSE_SECONDS", 0)
-    put = SourcedPuts.put
+    put = Taker._put
 
-    def losing(self, destination, messages, source):
+    def losing(self, partition, items):
         what = chance.random()
         if what < 0.1:
             lost.append("before")
             raise ConnectionClosedError("lost before it")
-        reply = put(self, destination, messages, source)
+        put(self, partition, items)
         if what < 0.2:
             lost.append("behind")
             raise OutcomeUnknownError("lost behind it")
-        return reply
 
-    monkeypatch.setattr(SourcedPuts, "put", losing)
+    monkeypatch.setattr(Taker, "_put", losing)
     ways.bridge(topic, f"queue:{queue}", body="text", bad=f"queue:{bad}").run()
     assert {"before", "behind"} <= set(lost)
     messages = ways.messages(queue)
@@ -388,7 +388,8 @@ def test_wherever_an_answer_is_lost_nothing_is_put_twice_or_left_out(ways, monke
 def test_a_source_without_a_name_is_refused(ways):
     """The queue manager checks it, whoever wrote it (§5)."""
     with ways.connect() as connection:
-        puts = SourcedPuts(connection)
+        taker = Taker(connection, "queue:q", "", str)
+        item = Item(0, make_message("queue:q", "x", Sending()))
         with pytest.raises(RefusedError) as caught:
-            puts.put("queue:q", [], {"name": "", "partition": 0, "first": 0, "last": 0})
+            taker.take(0, [item])
         assert caught.value.code == "source-invalid"

@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ledgermq.client.sending.sourced import SourcedPuts
 from ledgermq.errors import LedgerMQError
 from ledgermq.relay.records import BODIES, BodyOf, RecordInvalidError, bad_message_of, message_of
 from ledgermq.relay.running import Tell, keep_going
@@ -94,14 +93,13 @@ class BridgeIn:
             closing(TopicReader(self.bootstrap, self.topic, self.timeout_seconds)) as reader,
         ):
             self.check_source(reader.source)
-            puts = SourcedPuts(connection)
             named = self._name_of
-            taker = Taker(connection, puts, self.target, reader.source, named, self._pace)
+            taker = Taker(connection, self.target, reader.source, named, self._pace)
             bad = None
             if self.bad is not None:
                 source = self._bad_source(reader.source)
-                bad = Taker(connection, puts, self.bad, source, named, self._bad_pace)
-            _Crossing(self, reader, puts, taker, bad).run()
+                bad = Taker(connection, self.bad, source, named, self._bad_pace)
+            _Crossing(self, reader, taker, bad).run()
 
     def _name_of(self, partition: int, item: Item) -> str:
         return f"record {self.topic}-{partition}@{item.position}"
@@ -131,16 +129,10 @@ class _Crossing:
     """One connection's part of the way."""
 
     def __init__(
-        self,
-        bridge: BridgeIn,
-        reader: TopicReader,
-        puts: SourcedPuts,
-        taker: Taker,
-        bad: Taker | None,
+        self, bridge: BridgeIn, reader: TopicReader, taker: Taker, bad: Taker | None
     ) -> None:
         self._bridge = bridge
         self._reader = reader
-        self._puts = puts
         self._taker = taker
         self._bad = bad
         self._partitions: list[int] = []
@@ -217,11 +209,11 @@ class _Crossing:
         offset = record.offset()
         assert offset is not None, "a record has a position"
         try:
-            message = message_of(record, self._body_of, self._taker.target, self._puts.maker)
+            message = message_of(record, self._body_of, self._taker.target)
         except RecordInvalidError as error:
             if self._bad is None:
                 raise
-            told = bad_message_of(record, str(error), self._bad.target, self._puts.maker)
+            told = bad_message_of(record, str(error), self._bad.target)
             return self._bad, Item(offset, told)
         return self._taker, Item(offset, message)
 

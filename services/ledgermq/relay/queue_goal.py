@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ledgermq.client.sending.sourced import SourcedPuts
 from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.relay.taking import Item, Taker
 from ledgermq.relay.transfers import put_message
@@ -26,8 +25,7 @@ class QueueGoal:
         self, connection: Connection, destination: str, source: str, origin: Connection
     ) -> None:
         self._origin = origin
-        puts = SourcedPuts(connection)
-        self._taker = Taker(connection, puts, destination, source, self._name_of)
+        self._taker = Taker(connection, destination, source, self._name_of)
 
     @property
     def taken(self) -> int | None:

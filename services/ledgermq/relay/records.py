@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq.client.messages.property_access import check_property_names
 from ledgermq.client.sansio.sizes import MESSAGE_BYTES_MAX, encoded_bytes
-from ledgermq.client.sending.making import MessageMaker, Sending
+from ledgermq.client.sending.making import Sending, make_message
 from ledgermq.errors import LedgerMQError, MessageFormatError, MessageTooLargeError
 from ledgermq.protocol.operations import PutMessage
 from ledgermq.wire.content.content import NAME_CHARACTERS_MAX, Body
@@ -59,19 +59,19 @@ def headers_of(record: Record) -> Headers:
     return [(name, _bytes(value)) for name, value in given]
 
 
-def message_of(record: Record, body_of: BodyOf, target: str, maker: MessageMaker) -> PutMessage:
+def message_of(record: Record, body_of: BodyOf, target: str) -> PutMessage:
     """A record as a message with the body that its value becomes; RecordInvalidError: it is none.
 
     Raises:
         SchemaRegistryUnavailableError: A body takes a registry that does not answer.
     """
     try:
-        return _made(maker, target, body_of(record.value()), properties_of(record))
+        return _made(target, body_of(record.value()), properties_of(record))
     except (ValueError, RecursionError, MessageFormatError, MessageTooLargeError) as error:
         raise RecordInvalidError(f"record {place_of(record)} is no message: {error}") from error
 
 
-def bad_message_of(record: Record, reason: str, target: str, maker: MessageMaker) -> PutMessage:
+def bad_message_of(record: Record, reason: str, target: str) -> PutMessage:
     """A record that is no message, whole, as an object; of what is too large, what tells it."""
     try:
         headers = [list(one) for one in headers_of(record)]
@@ -89,11 +89,11 @@ def bad_message_of(record: Record, reason: str, target: str, maker: MessageMaker
     }
     properties = {TOPIC: record.topic(), PARTITION: record.partition(), OFFSET: record.offset()}
     try:
-        return _made(maker, target, ObjectBody(told), properties)
+        return _made(target, ObjectBody(told), properties)
     except MessageTooLargeError:
         parts = ("key", "headers", "value")
         told |= {name: _digest(told[name]) for name in parts}
-        return _made(maker, target, ObjectBody(told), properties)
+        return _made(target, ObjectBody(told), properties)
 
 
 def properties_of(record: Record) -> dict[str, Any]:
@@ -124,10 +124,8 @@ def _are_names(properties: Mapping[str, str]) -> bool:
     return True
 
 
-def _made(
-    maker: MessageMaker, target: str, body: Body, properties: Mapping[str, Any]
-) -> PutMessage:
-    message = maker.make(target, body, Sending(properties=properties))
+def _made(target: str, body: Body, properties: Mapping[str, Any]) -> PutMessage:
+    message = make_message(target, body, Sending(properties=properties))
     size_bytes = encoded_bytes(message)
     if size_bytes > MESSAGE_BYTES_MAX - SOURCE_BYTES_MAX:
         raise MessageTooLargeError(f"it takes {size_bytes:,} bytes as a message")

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ledgermq.client.sansio.sizes import encoded_bytes
-from ledgermq.client.sending.sourced import SourcedPuts
 from ledgermq.errors import LedgerMQError, QuotaExceededError
-from ledgermq.protocol.operations import PutMessage
+from ledgermq.protocol.operations import Put, PutMessage, Source
 from ledgermq.protocol.reasons import Reason
 from ledgermq.relay.running import SourceMovedError
 
@@ -56,12 +55,15 @@ class Pace:
 
 
 class Taker:
-    """What a destination takes of one source, partition by partition."""
+    """What a destination takes of one source, partition by partition.
+
+    Its puts name the source, so that the destination takes each part of it once (§5). They are of a
+    session of their own on the connection, which ends with that.
+    """
 
     def __init__(
         self,
         connection: Connection,
-        puts: SourcedPuts,
         target: str,
         source: str,
         name_of: NameOf,
@@ -70,7 +72,7 @@ class Taker:
         self._pace = pace or Pace()
         self._name_of = name_of
         self._connection = connection
-        self._puts = puts
+        self._engine = connection.open_work().engine
         self.target = target
         self.source = source
         self.taken: dict[int, int] = {}
@@ -145,14 +147,17 @@ class Taker:
         return [one for one in items if taken is None or one.position > taken]
 
     def _put(self, partition: int, items: Sequence[Item]) -> None:
+        """Puts all or none; after an unknown outcome, to put them again is safe."""
         taken = self.taken.get(partition)
-        first = items[0].position if taken is None else taken + 1
-        last = items[-1].position
-        self._puts.put(
-            self.target,
-            [one.message for one in items],
-            {"name": self.source, "partition": partition, "first": first, "last": last},
-        )
+        source: Source = {
+            "name": self.source,
+            "partition": partition,
+            "first": items[0].position if taken is None else taken + 1,
+            "last": items[-1].position,
+        }
+        messages = [one.message for one in items]
+        fields = {"destination": self.target, "messages": messages, "source": source}
+        self._engine.run(self._engine.administer(Put, self.target, fields))
 
 
 def _first(items: Sequence[Item], count: int) -> Sequence[Item]:

@@ -5,7 +5,7 @@ import pytest
 import ledgermq
 from ledgermq.client.engine.outgoing import Batch
 from ledgermq.client.sansio.sizes import encoded_bytes
-from ledgermq.client.sending.making import MessageMaker, Sending
+from ledgermq.client.sending.making import Sending, make_message
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.limits import CONTENT_BYTES_MAX
 from ledgermq.protocol.operations import Commit, Put, Rollback
@@ -87,7 +87,7 @@ def connection(queues):
 
 def made(body="x", **fields):
     """A message as a Put carries it."""
-    return MessageMaker().make("queue:q", body, Sending(**fields))
+    return make_message("queue:q", body, Sending(**fields))
 
 
 # -- batches -----------------------------------------------------------------------------------
@@ -343,14 +343,6 @@ def test_a_message_may_be_as_large_as_the_limit_and_no_larger():
     assert len(made(body)["content"]) == CONTENT_BYTES_MAX
     with pytest.raises(ledgermq.MessageTooLargeError, match="nothing was sent"):
         made(body + b"z")
-
-
-def test_identifiers_of_messages_never_repeat():
-    """Also when those that were made ahead run out."""
-    maker = MessageMaker()
-    found = [maker.make("queue:q", "", Sending())["message_id"] for _ in range(1000)]
-    assert len(set(found)) == 1000
-    assert {len(one) for one in found} == {16}
 
 
 def test_a_message_that_the_log_did_not_confirm_is_unknown(queues, connection):

@@ -7,7 +7,7 @@ import pytest
 import ledgermq
 from ledgermq import aio
 from ledgermq.client.sansio.sizes import MESSAGE_BYTES_MAX, VALUE_BYTES_MAX, encoded_bytes
-from ledgermq.client.sending.making import MessageMaker, Sending
+from ledgermq.client.sending.making import Sending, make_message
 from ledgermq.errors import BrokerUnavailableError, LogError
 from ledgermq.protocol.limits import CONTENT_BYTES_MAX, GROUP_SEQUENCE_MAX, HEADER_BYTES_MAX
 from ledgermq.protocol.operations import Open, OpenConsumer, Put
@@ -87,7 +87,7 @@ def test_a_coroutine_that_sends_too_much_ends_alone(memory):
 @pytest.mark.parametrize("fields", [{}, {"properties": {"p": "z" * 4000}}, {"type": "t" * 60_000}])
 def test_the_largest_message_is_sent_and_one_byte_more_is_not(connection, queue, fields):
     """At the limit, one below and one above: on Kafka, the broker takes what the client sends."""
-    empty = MessageMaker().make(queue, b"", Sending(**fields))
+    empty = make_message(queue, b"", Sending(**fields))
     along = encoded_bytes(empty) - len(empty["content"])
     largest = min(CONTENT_BYTES_MAX, MESSAGE_BYTES_MAX - along) - AROUND
     with connection.session() as session:
@@ -152,8 +152,8 @@ def test_the_bound_of_a_message_covers_its_encoding(value):
     }
     properties = {f"p{number}": value for number in range(2000)}
     sending = Sending(properties, "c", None, "t", 9, True, 10**9, 10**9, 2**31 - 1)
-    make = MessageMaker().make
-    messages = [make(QUEUE, b"x", sending, group), *(make(QUEUE, b"", Sending()) for _ in "1234")]
+    messages = [make_message(QUEUE, b"x", sending, group)]
+    messages += [make_message(QUEUE, b"", Sending()) for _ in "1234"]
     messages[0]["header"]["age_ms"] = 10**12
     put = Put(
         session=2**63 - 1,

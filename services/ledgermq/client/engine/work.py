@@ -26,7 +26,6 @@ from ledgermq.client.engine.settling import Settling
 from ledgermq.client.engine.steps import Steps, again_while_out_of_turn
 from ledgermq.client.engine.unseen import Unseen
 from ledgermq.client.receiving.browser import Browser
-from ledgermq.client.sending.making import MessageMaker
 from ledgermq.client.sending.receipts import CommitReceipt
 from ledgermq.client.tracing import settled
 from ledgermq.errors import (
@@ -89,7 +88,6 @@ class Work:
         self.services = services
         self.mode = AckMode(engine.mode)
         self.transacted = self.mode is AckMode.TRANSACTED
-        self.maker = MessageMaker()
         self.settling = Settling(engine, services.in_flight, services.soon)
         self.unseen = Unseen(engine)
         self.lease = Lease(engine)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from ledgermq.client.arguments import check_flag, check_number
 from ledgermq.client.destinations import checked_destination
@@ -19,14 +19,13 @@ from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.limits import (
     CONTENT_BYTES_MAX,
     HEADER_BYTES_MAX,
+    MESSAGE_ID_BYTES,
     PRIORITY_MAX,
     TIMING_MS_MAX,
 )
 from ledgermq.protocol.operations import Group, PropertyValue, PutMessage
 from ledgermq.wire.content.content import ContentError, encode_fields
 from ledgermq.wire.content.message_header import make_header
-
-IDENTIFIERS_AHEAD: Final = 256
 
 
 class Sending(NamedTuple):
@@ -50,68 +49,51 @@ def unwrapped(message: PropertyAccess, sending: Sending) -> tuple[Any, Sending]:
     return message.unloaded_body, sending._replace(**missing)
 
 
-class MessageMaker:
-    def __init__(self) -> None:
-        self._identifiers = b""
-        self._place = 0
-
-    def _identifier(self) -> bytes:
-        place = self._place
-        if place == len(self._identifiers):
-            self._identifiers = os.urandom(16 * IDENTIFIERS_AHEAD)
-            place = 0
-        self._place = place + 16
-        return self._identifiers[place : place + 16]
-
-    def make(
-        self,
-        destination: str,
-        body: Sendable,
-        sending: Sending,
-        group: Group | None = None,
-    ) -> PutMessage:
-        """Checks and encodes one message, with its place in a group if it has one."""
-        properties, correlation_id, reply_to, type_, priority, persistent = sending[:6]
-        if type(priority) is not int or not 0 <= priority <= PRIORITY_MAX:
-            raise MessageFormatError(
-                f"priority is {shown(priority)}, must be a whole number from 0 to {PRIORITY_MAX}",
-                destination=destination,
-            )
-        check_flag("persistent", persistent)
-        if reply_to is not None:
-            checked_destination(reply_to)
-        times_ms = _times_ms(destination, sending.time_to_live, sending.delivery_delay)
-        if isinstance(body, PropertyAccess):
-            body, sending = unwrapped(body, sending)
-            properties, correlation_id, reply_to, type_ = sending[:4]
-        properties = with_context(properties)
-        try:
-            if properties:
-                check_property_names(properties)
-            header = make_header(
-                properties,
-                correlation_id,
-                type_,
-                group=group,
-                redelivery_limit=sending.redelivery_limit,
-                **times_ms,
-            )
-            encoded = encode_fields(body, reply_to, time.time_ns() // 1000)
-        except (ContentError, MessageFormatError) as error:
-            raised = error.raised if isinstance(error, ContentError) else type(error)
-            raise raised(
-                f"message to {destination} was not sent: {error}", destination=destination
-            ) from error
-        message: PutMessage = {
-            "message_id": self._identifier(),
-            "priority": priority,
-            "persistent": persistent,
-            "content": encoded,
-        }
-        if header is not None:
-            message["header"] = header
-        _check_sizes(destination, message)
-        return message
+def make_message(
+    destination: str, body: Sendable, sending: Sending, group: Group | None = None
+) -> PutMessage:
+    """Checks and encodes one message, with its place in a group if it has one."""
+    properties, correlation_id, reply_to, type_, priority, persistent = sending[:6]
+    if type(priority) is not int or not 0 <= priority <= PRIORITY_MAX:
+        raise MessageFormatError(
+            f"priority is {shown(priority)}, must be a whole number from 0 to {PRIORITY_MAX}",
+            destination=destination,
+        )
+    check_flag("persistent", persistent)
+    if reply_to is not None:
+        checked_destination(reply_to)
+    times_ms = _times_ms(destination, sending.time_to_live, sending.delivery_delay)
+    if isinstance(body, PropertyAccess):
+        body, sending = unwrapped(body, sending)
+        properties, correlation_id, reply_to, type_ = sending[:4]
+    properties = with_context(properties)
+    try:
+        if properties:
+            check_property_names(properties)
+        header = make_header(
+            properties,
+            correlation_id,
+            type_,
+            group=group,
+            redelivery_limit=sending.redelivery_limit,
+            **times_ms,
+        )
+        encoded = encode_fields(body, reply_to, time.time_ns() // 1000)
+    except (ContentError, MessageFormatError) as error:
+        raised = error.raised if isinstance(error, ContentError) else type(error)
+        raise raised(
+            f"message to {destination} was not sent: {error}", destination=destination
+        ) from error
+    message: PutMessage = {
+        "message_id": os.urandom(MESSAGE_ID_BYTES),
+        "priority": priority,
+        "persistent": persistent,
+        "content": encoded,
+    }
+    if header is not None:
+        message["header"] = header
+    _check_sizes(destination, message)
+    return message
 
 
 def _check_sizes(destination: str, message: PutMessage) -> None:

@@ -18,7 +18,7 @@ from ledgermq.client.link.transport import LogReceipt
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import USUAL, MessageOptions, ProducerOptions, SendOptions
 from ledgermq.client.sending.grouping import GroupPlace, PutState, left_open
-from ledgermq.client.sending.making import Sending
+from ledgermq.client.sending.making import Sending, make_message
 from ledgermq.client.sending.putting import Grouping, Putting
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt, settle
 from ledgermq.client.settings import checked_whole
@@ -172,7 +172,7 @@ class Putter:
     def _made(self, body: Sendable, options: SendOptions) -> tuple[str, PutMessage]:
         """Where a message goes, and it; without the lock, as a large body takes its time."""
         target = self.target(options.get("destination"))
-        return target, self.work.maker.make(target, body, self.sending(options))
+        return target, make_message(target, body, self.sending(options))
 
     def _join(self, target: str, message: PutMessage, name: str | None) -> Steps[SendReceipt]:
         self.check_locked()

@@ -21,7 +21,7 @@ from ledgermq.client.messages.property_access import PropertyAccess
 from ledgermq.client.sansio.protocol import Pending
 from ledgermq.client.sansio.sizes import MESSAGE_BYTES_MAX, encoded_bytes
 from ledgermq.client.sending.grouping import GroupPlace, PutState, left_open, places
-from ledgermq.client.sending.making import Sending, unwrapped
+from ledgermq.client.sending.making import Sending, make_message, unwrapped
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt, settle
 from ledgermq.client.sending.segmenting import body_bytes, fits, pieces_of, segment_bytes_max
 from ledgermq.errors import OutcomeUnknownError
@@ -72,7 +72,7 @@ class Putting:
             one.settle()
         self._written: tuple[list[tuple[PutState, Group | None]], Group | None] = ([], None)
         self._warning = self._odd(grouping)
-        pieces = _pieces(work, target, body, sending, grouping)
+        pieces = _pieces(target, body, sending, grouping)
         # Whatever else is a segment has its length counted; the length of others is not asked for.
         place = grouping.group
         counted = len(pieces) > 1 or (place is not None and place.is_segment)
@@ -83,9 +83,9 @@ class Putting:
             logical_order=grouping.logical_order,
             destination=target,
         )
-        make = work.maker.make
         self._messages = [
-            make(target, piece, sending, put) for piece, put in zip(pieces, self._puts, strict=True)
+            make_message(target, piece, sending, put)
+            for piece, put in zip(pieces, self._puts, strict=True)
         ]
         self.receipts: list[SendReceipt] = []
 
@@ -233,14 +233,14 @@ def _settle(outcome: Future[None], engine: Engine, pending: Pending) -> None:
     settle(outcome, None if isinstance(error, OutcomeUnknownError) else error)
 
 
-def _pieces(work: Work, target: str, body: Any, sending: Sending, grouping: Grouping) -> list[Any]:
+def _pieces(target: str, body: Any, sending: Sending, grouping: Grouping) -> list[Any]:
     if grouping.max_segment is not None:
         return list(pieces_of(body, grouping.max_segment, target))
     if not grouping.segmentation_allowed or is_topic(target):
         return [body]
     known = grouping.bytes_max or CONTENT_BYTES_MAX
     # What goes along with each segment takes of the same operation.
-    empty = work.maker.make(target, b"", sending)
+    empty = make_message(target, b"", sending)
     along = encoded_bytes(empty) - len(empty["content"])
     bytes_max = segment_bytes_max(min(known, MESSAGE_BYTES_MAX - along), sending.reply_to, target)
     return [body] if fits(body, bytes_max) else list(pieces_of(body, bytes_max, target))
