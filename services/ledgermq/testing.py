@@ -220,18 +220,8 @@ class MemoryBroker:
             answer = query.answer(self._state, ask, self.queue_manager, WORKER)
             for messages in answer.unfilled:
                 self._fill(messages)
-            encoded = encode_answer(
-                ask["question"],
-                self._state.position,
-                self._state.time,
-                document=answer.document,
-                messages=answer.messages,
-                outcomes=answer.outcomes,
-                behind=answer.next,
-                reason=answer.reason,
-                detail=answer.detail,
-            )
-            self._send(ask["connection"], encoded)
+            at, time = self._state.position, self._state.time
+            self._send(ask["connection"], encode_answer(ask["question"], at, time, answer))
 
     def _leave(self, identity: bytes) -> None:
         with self._lock:

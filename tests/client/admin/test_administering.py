@@ -11,6 +11,7 @@ from ledgermq.client.settings import (
     settings_from,
 )
 from ledgermq.protocol import operations
+from ledgermq.protocol.answers import Answer
 from ledgermq.protocol.operations import Get, OpenConsumer, Put
 from ledgermq.protocol.settings import OPERATION_FIELDS
 from ledgermq.testing import MemoryBroker
@@ -187,8 +188,8 @@ def test_a_status_is_true_at_any_position_or_not_before_the_one_told(route, conn
     """The worker waits for that as long as the connection does."""
 
     def refuse(ask):
-        answer = encode_answer(ask["question"], 0, 0, reason="kind-unknown", detail="too old")
-        route.lane.put(answer)
+        refusal = Answer(reason="kind-unknown", detail="too old")
+        route.lane.put(encode_answer(ask["question"], 0, 0, refusal))
 
     route.log.on_ask = refuse
     kind, name = ASKING[what]

@@ -252,7 +252,7 @@ def test_a_page_that_stays_away_is_asked_for_though_nothing_else_is_missing(desk
     desk.session(5)
     desk.router.ask_resync()
     told = {"last_position": 11, "last_index": 0, "sessions": []}
-    desk.answer(1, 11, document=told, behind="x:1")
+    desk.answer(1, 11, document=told, next="x:1")
     keeper._round(100.0)
     assert [ask["after"] for ask in desk.log.asks] == ["", "x:1"]
     for _ in range(2):

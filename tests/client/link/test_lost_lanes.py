@@ -106,7 +106,7 @@ def test_what_was_asked_for_page_by_page_before_a_lane_was_lost_is_asked_for_ane
     desk.write(core, Alive)
     desk.router.ask_resync()
     told = {"last_position": 11, "last_index": 0, "sessions": []}
-    desk.answer(1, 11, document=told, behind="x:1")
+    desk.answer(1, 11, document=told, next="x:1")
     desk.router.catch_up()
     assert [ask["after"] for ask in desk.log.asks] == ["", "x:1", ""]
     desk.answer(2, 11, document=told)

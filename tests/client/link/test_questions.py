@@ -4,6 +4,7 @@ import pytest
 
 import ledgermq
 from ledgermq.client.link import questions as module
+from ledgermq.protocol.answers import Answer
 from ledgermq.protocol.outcomes import Delivered
 from ledgermq.wire.framing.answers import encode_answer
 from ledgermq.wire.framing.codec import decode_record
@@ -72,7 +73,7 @@ def test_an_answer_without_a_document_has_none(desk):
     assert desk.questions.ask("QUEUES").document is None
 
     def bare(ask):
-        _, datum = decode_record(encode_answer(ask["question"], 3, 4))
+        _, datum = decode_record(encode_answer(ask["question"], 3, 4, Answer()))
         desk.questions.take(datum | {"document": None})
 
     desk.log.on_ask = bare
@@ -161,8 +162,8 @@ def test_an_answer_in_pages_is_asked_for_to_its_end_and_joined(desk):
     first = {"a": [1], "b": {"c": [1], "d": 1}, "e": 5}
     rest = {"a": [2, 3], "b": {"c": [2], "d": 2}, "e": 6}
     pages = {
-        "": {"document": first, "outcomes": [told], "behind": "x:1"},
-        "x:1": {"document": rest, "outcomes": [told], "behind": "x:2"},
+        "": {"document": first, "outcomes": [told], "next": "x:1"},
+        "x:1": {"document": rest, "outcomes": [told], "next": "x:2"},
         "x:2": {"document": {"a": [4]}, "messages": told.messages},
     }
     paged(desk, pages)
@@ -178,13 +179,13 @@ def test_an_answer_in_pages_is_asked_for_to_its_end_and_joined(desk):
 
 def test_an_answer_whose_rest_is_gone_is_asked_for_anew(desk):
     """The worker that began it ended: pages of two answers are never mixed (H28)."""
-    pages = {"": {"document": [1], "behind": "x:1"}}
+    pages = {"": {"document": [1], "next": "x:1"}}
     paged(desk, pages)
     before = desk.log.on_ask
 
     def answer(ask):
         before(ask)
-        pages[""] = {"document": [5], "behind": "y:1"}
+        pages[""] = {"document": [5], "next": "y:1"}
         pages["y:1"] = {"document": [6]}
 
     desk.log.on_ask = answer
@@ -194,7 +195,7 @@ def test_an_answer_whose_rest_is_gone_is_asked_for_anew(desk):
 
 def test_an_answer_whose_rest_is_always_gone_ends_with_the_time_out(desk):
     """A worker that forgets each answer at once is as one that is not there."""
-    paged(desk, {"": {"document": [1], "behind": "x:1"}})
+    paged(desk, {"": {"document": [1], "next": "x:1"}})
     desk.questions.timeout_seconds = 0.05
     with pytest.raises(ledgermq.WorkerUnavailableError, match="it is gone"):
         desk.questions.ask("BROWSE", queue="a")

@@ -290,7 +290,7 @@ def page(desk, number, last, sessions, *outcomes, behind="", position=20):
     """Answers RESYNC with a page."""
     told = [{"session": one, "session_key": key_of(one).hex()} for one in sessions]
     document = {"last_position": last[0], "last_index": last[1], "sessions": told}
-    desk.answer(number, position, document=document, outcomes=outcomes, behind=behind)
+    desk.answer(number, position, document=document, outcomes=outcomes, next=behind)
 
 
 def test_an_answer_in_pages_is_applied_when_the_last_has_come(desk):

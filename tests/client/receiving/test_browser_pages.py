@@ -3,6 +3,7 @@
 import pytest
 
 import ledgermq
+from ledgermq.protocol.answers import Answer
 from ledgermq.wire.framing.answers import encode_answer
 from support.brokers.hand_made import delivered
 
@@ -24,8 +25,8 @@ def paging(route, pages):
     def answer(ask):
         first, count, document = next(left)
         messages = delivered(0, 0, first, count).messages
-        value = encode_answer(ask["question"], 40 + first, 0, document=document, messages=messages)
-        route.lane.put(value)
+        page = Answer(document=document, messages=messages)
+        route.lane.put(encode_answer(ask["question"], 40 + first, 0, page))
 
     route.log.on_ask = answer
 

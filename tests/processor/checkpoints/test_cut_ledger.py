@@ -7,6 +7,7 @@ import pytest
 from ledgermq.cli.main import main
 from ledgermq.embedded.broker import EmbeddedBroker
 from ledgermq.protocol import operations as op
+from ledgermq.protocol.answers import Answer
 from ledgermq.protocol.outcomes import Accepted
 from ledgermq.wire.framing.answers import encode_answer
 from ledgermq.wire.framing.codec import encode_chunk
@@ -101,7 +102,7 @@ def test_a_ledger_that_grew_anew_below_what_lanes_tell_stops_the_worker_before_i
     worker.kill()
     last = len(read_partition(place.bootstrap, place.topics.operations, 0)) - 1
     told = Accepted(position=last, index=0, session=0, session_sequence=1)
-    for value in (encode_chunk(-1, -2, [told], bytes(32)), encode_answer(1, last, 0)):
+    for value in (encode_chunk(-1, -2, [told], bytes(32)), encode_answer(1, last, 0, Answer())):
         surgery.write(place, place.topics.outcomes, None, value)
     before = read_partition(place.bootstrap, place.topics.outcomes, 0)
     refused = place.worker("second", ready=False)

@@ -13,6 +13,7 @@ from ledgermq.client.link.router import Router
 from ledgermq.client.link.transport import LogReceipt
 from ledgermq.client.problems import Problems
 from ledgermq.client.settings import ConnectionSettings
+from ledgermq.protocol.answers import Answer
 from ledgermq.protocol.operations import Operation
 from ledgermq.protocol.outcomes import (
     Accepted,
@@ -166,7 +167,7 @@ class Desk:
 
     def answer(self, number: int, position: int, **fields: Any) -> None:
         """Lets the lane bring an answer."""
-        self.router.take([encode_answer(number, position, 0, **fields)])
+        self.router.take([encode_answer(number, position, 0, Answer(**fields))])
 
     def resynced(
         self,

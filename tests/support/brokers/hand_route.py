@@ -12,6 +12,7 @@ from typing import Any
 from ledgermq.client.connection import Connection
 from ledgermq.client.link.route import Route
 from ledgermq.client.settings import ConnectionSettings, settings_from
+from ledgermq.protocol.answers import Answer
 from ledgermq.protocol.operations import Close, Open, Operation, Recover, Rollback
 from ledgermq.protocol.outcomes import Delivered, Opened, Outcome
 from ledgermq.wire.framing.answers import encode_answer
@@ -135,7 +136,7 @@ class HandRoute:
         """Answers the next questions with what is in flight."""
 
         def answer(ask: dict[str, Any]) -> None:
-            self.lane.put(encode_answer(ask["question"], 0, 0, outcomes=deliveries))
+            self.lane.put(encode_answer(ask["question"], 0, 0, Answer(outcomes=deliveries)))
 
         self.log.on_ask = answer
 

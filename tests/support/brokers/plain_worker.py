@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.queries import questions as query
 from ledgermq.protocol.administration import bodies_in
+from ledgermq.protocol.answers import Answer
 from ledgermq.protocol.operations import Suspect
 from ledgermq.protocol.outcomes import Delivered, Outcome, body_place
 from ledgermq.wire.framing.answers import encode_answer
@@ -219,20 +220,10 @@ class PlainWorker:
                 continue
             if folding.topic() == self._topics.operations:
                 self._fold(folding)
-        told = query.Answer(reason="position-not-reached", detail="not there yet")
+        told = Answer(reason="position-not-reached", detail="not there yet")
         if self.state.position >= ask["not_before"]:
             told = query.answer(self.state, ask, self._claim.queue_manager, "plain")
         for messages in told.unfilled:
             self._fill(messages)
-        value = encode_answer(
-            ask["question"],
-            self.state.position,
-            self.state.time,
-            document=told.document,
-            messages=told.messages,
-            outcomes=told.outcomes,
-            reason=told.reason,
-            detail=told.detail,
-            behind=told.next,
-        )
+        value = encode_answer(ask["question"], self.state.position, self.state.time, told)
         self._send(ask["connection"], ask["lane"], ANSWER, value, self.state.position, 0)

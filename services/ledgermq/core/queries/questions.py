@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ledgermq.core.delivery.delivering import delivered_message
@@ -40,6 +39,7 @@ from ledgermq.core.sessions.browsing import Cursor, browse
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Queue
 from ledgermq.core.state.resume_mark import ResumeMark
+from ledgermq.protocol.answers import Answer
 from ledgermq.protocol.documents.fields import Document, document_of
 from ledgermq.protocol.documents.manager import QueueManagerStatus
 from ledgermq.protocol.get_options import PLAIN, Options, check
@@ -48,12 +48,11 @@ from ledgermq.protocol.limits import (
     DELIVERED_MESSAGES_MAX,
     GROUP_ID_BYTES,
 )
-from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
+from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import redelivery_of
 
 __all__ = [
-    "Answer",
     "answer",
     "destination_status",
     "manager_status",
@@ -61,29 +60,6 @@ __all__ = [
     "resync",
     "session_statuses",
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What a question is answered with; contents of messages are for the caller to fill in.
-
-    `reason` and `detail` are those of a refusal, else empty. `next` says from where to ask on, if
-    this is not all. `is_large`: contents may be more than one record takes.
-    """
-
-    document: Any = None
-    messages: list[DeliveredMessage] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
-    reason: str = ""
-    detail: str = ""
-    next: str = ""
-    is_large: bool = False
-
-    @property
-    def unfilled(self) -> list[list[DeliveredMessage]]:
-        """All messages of the answer, whose contents the caller fills in."""
-        delivered = [one.messages for one in self.outcomes if isinstance(one, Delivered)]
-        return [self.messages, *delivered]
 
 
 def answer(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> Answer:

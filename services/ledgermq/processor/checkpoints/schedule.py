@@ -8,13 +8,13 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from ledgermq.core.queries.questions import Answer
 from ledgermq.processor.checkpoints.writing import Checkpointer, CheckpointFailedError
 from ledgermq.processor.lanes.lanes import LaneWriter
 from ledgermq.processor.owner.answers import Answerer, Question
 from ledgermq.processor.owner.folding import Folder
 from ledgermq.processor.worker.logs import ManagerLog
 from ledgermq.processor.worker.settings import WorkerSettings
+from ledgermq.protocol.answers import Answer
 from ledgermq.wire.framing.checkpoint_keys import manifest_key
 
 log = logging.getLogger(__name__)

@@ -14,6 +14,7 @@ from ledgermq.processor.lanes.lanes import LaneWriter
 from ledgermq.processor.log.sizes import LogSizes
 from ledgermq.processor.owner.paged_answers import PagedAnswers
 from ledgermq.processor.worker.logs import ManagerLog
+from ledgermq.protocol.answers import Answer
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.answers import encode_answer
 
@@ -158,7 +159,7 @@ class Answerer:
             detail = "the rest of this answer is not kept any more; ask again from the beginning"
             self.refuse(state, question, Reason.ANSWER_EXPIRED, detail)
             return
-        value = _encoded(question, page, paged.position, paged.time)
+        value = encode_answer(question.ask["question"], paged.position, paged.time, page)
         # They are read again if the page is asked for again.
         for messages in page.unfilled:
             for message in messages:
@@ -171,13 +172,13 @@ class Answerer:
         self,
         state: QueueManager,
         question: Question,
-        answer: query.Answer,
+        answer: Answer,
         *,
         position: int | None = None,
     ) -> None:
         """Sends an answer; a refusal in its place if it is larger than a record may be."""
         at = state.position if position is None else position
-        value = _encoded(question, answer, at, state.time)
+        value = encode_answer(question.ask["question"], at, state.time, answer)
         if len(value) <= ANSWER_BYTES_MAX:
             self._send(question, value, at)
             return
@@ -192,28 +193,14 @@ class Answerer:
         self.refuse(state, question, Reason.ANSWER_TOO_LARGE, detail)
 
     def refuse(self, state: QueueManager, question: Question, reason: str, detail: str) -> None:
-        refusal = query.Answer(reason=reason, detail=detail[:DETAIL_CHARACTERS_MAX])
-        value = _encoded(question, refusal, state.position, state.time)
+        refusal = Answer(reason=reason, detail=detail[:DETAIL_CHARACTERS_MAX])
+        value = encode_answer(question.ask["question"], state.position, state.time, refusal)
         self._send(question, value, state.position)
 
     def _send(self, question: Question, value: bytes, position: int) -> None:
         self.answered += 1
         ask = question.ask
         self._lanes.send_answer(ask["connection"], ask["lane"], value, position, ask["kind"])
-
-
-def _encoded(question: Question, answer: query.Answer, position: int, time: int) -> bytes:
-    return encode_answer(
-        question.ask["question"],
-        position,
-        time,
-        document=answer.document,
-        messages=answer.messages,
-        outcomes=answer.outcomes,
-        reason=answer.reason,
-        detail=answer.detail,
-        behind=answer.next,
-    )
 
 
 def _each_once(waiting: list[Question]) -> list[Question]:

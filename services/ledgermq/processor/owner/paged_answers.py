@@ -14,9 +14,9 @@ import time
 from collections import OrderedDict
 from typing import Any
 
-from ledgermq.core.queries.questions import Answer
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.processor.lanes.bodies import BodyLostError, BodyStore
+from ledgermq.protocol.answers import Answer
 from ledgermq.protocol.outcomes import Delivered
 from ledgermq.wire.framing.answers import encode_answer
 
@@ -84,15 +84,15 @@ async def _size_of(kind: str, part: Any, bodies: BodyStore, *, is_old: bool) -> 
     BodyLostError if the log was cut behind one since the answer, which `is_old`, was given.
     """
     if kind == "session":
-        return len(encode_answer(0, 0, 0, document=part))
+        return len(encode_answer(0, 0, 0, Answer(document=part)))
     messages, where = [part] if kind == "message" else [], ""
     if isinstance(part, Delivered):
         messages, where = part.messages, part.destination
     if messages and bodies.fill(messages) < 0:
         await bodies.fill_cold(messages, where, refuse_cut=is_old)
     if kind == "message":
-        return len(encode_answer(0, 0, 0, messages=messages))
-    return len(encode_answer(0, 0, 0, outcomes=[part]))
+        return len(encode_answer(0, 0, 0, Answer(messages=messages)))
+    return len(encode_answer(0, 0, 0, Answer(outcomes=[part])))
 
 
 class PagedAnswers:

@@ -19,6 +19,7 @@ from ledgermq.errors import LedgerMQError
 from ledgermq.processor.lanes.producer import LaneBook
 from ledgermq.processor.owner.answers import DETAIL_CHARACTERS_MAX
 from ledgermq.processor.owner.owner import Surroundings
+from ledgermq.protocol.answers import Answer
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.answers import encode_answer
 from ledgermq.wire.framing.schemas import ANSWER
@@ -81,13 +82,12 @@ class Stopped:
         if ask["kind"] == "RESYNC":
             return
         detail = f"it is stopped [{self.code}]: {self._why}"[:DETAIL_CHARACTERS_MAX]
+        refusal = Answer(reason=Reason.QUEUE_MANAGER_STOPPED, detail=detail)
         self._around.producer.send_outcomes(
             self._book,
             ask["connection"],
             ask["lane"],
-            encode_answer(
-                ask["question"], -1, 0, reason=Reason.QUEUE_MANAGER_STOPPED, detail=detail
-            ),
+            encode_answer(ask["question"], -1, 0, refusal),
             ANSWER,
             -1,
         )
