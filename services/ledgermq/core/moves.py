@@ -41,7 +41,6 @@ from ledgermq.core.state.records import (
     Session,
     Subscription,
     Topic,
-    oldest_available,
 )
 from ledgermq.protocol.limits import BLOCK_MESSAGES
 
@@ -209,9 +208,8 @@ def _go_to(store: Queue, messages: Sequence[Message], consumer: Consumer) -> Non
 
 def _become_available(store: Queue, messages: Sequence[Message], *, is_new: bool) -> None:
     """Puts messages into the orders of delivery: behind all others, or where they were."""
-    if store.oldest is not None:
-        for message in messages:
-            store.oldest.add((message.sequence, message))
+    if store.newest is not None:
+        store.newest.add(messages)
     if is_new:
         store.available.extend(messages)
         if store.orders:
@@ -393,6 +391,6 @@ def restore_states(state: QueueManager, store: Queue) -> None:
         if at == AVAILABLE:
             available.append(message)
     store.available.extend(available)
-    if store.oldest is not None:
-        store.oldest = oldest_available(available)
+    if store.newest is not None:
+        store.newest.add(available)
     join_groups(store, store.messages.values())

@@ -44,6 +44,7 @@ REDELIVERY_LIMIT_MAX: Final = 2**31 - 1
 LANE_MAX: Final = 2**31 - 1
 VERSION_MAX: Final = 2**31 - 1
 DESCRIPTION_CHARACTERS_MAX: Final = 1024
+LAST_VALUE_KEY_CHARACTERS_MAX: Final = 250
 ACTOR_CHARACTERS_MAX: Final = 128
 # What an Open says of its client, and shows to take its client id over.
 CLIENT_CHARACTERS_MAX: Final = 1024

@@ -250,6 +250,7 @@ class CreateQueue(SessionOperation):
     inherits_redelivery: bool = True
     single_active_consumer: bool = False
     available_max: int = 0
+    last_value_key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,6 +271,7 @@ class AlterQueue(SessionOperation):
     inherits_redelivery: bool | None = None
     single_active_consumer: bool | None = None
     available_max: int | None = None
+    last_value_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,6 +299,7 @@ class CreateTopic(SessionOperation):
     single_active_consumer: bool = False
     moves_unrouted: bool = False
     available_max: int = 0
+    last_value_key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,6 +319,7 @@ class AlterTopic(SessionOperation):
     single_active_consumer: bool | None = None
     moves_unrouted: bool | None = None
     available_max: int | None = None
+    last_value_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

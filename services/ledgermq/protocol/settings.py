@@ -62,6 +62,7 @@ OPERATION_FIELDS: Final = (
     "inherits_redelivery",
     "single_active_consumer",
     "available_max",
+    "last_value_key",
     "deduplication_window_ms",
     "deduplication_ids_max",
     *RESUME_MARKS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ledgermq.selector import Selector
@@ -20,8 +21,11 @@ class Selected(NamedTuple):
 
 def matches(selector: Selector | None, message: Selected) -> bool:
     """Whether a selector (None: there is none) is true of a message."""
-    if selector is None:
-        return True
+    return selector is None or selector.matches(values_of(message))
+
+
+def values_of(message: Selected) -> Callable[[str], Any]:
+    """What selectors read of a message, by name; None: nothing is called so."""
     header = header_of(message.header)
     properties = header.get("p", {})
 
@@ -31,7 +35,7 @@ def matches(selector: Selector | None, message: Selected) -> bool:
         given = properties.get(name)
         return _of_group(header.get("g"), name) if given is None else given
 
-    return selector.matches(value_of)
+    return value_of
 
 
 def _of_group(group: dict[str, Any] | None, name: str) -> Any:

@@ -54,6 +54,20 @@ def test_each_subscription_of_a_topic_keeps_the_newest(memory):
         assert bodies(busy) == ["7", "8", "9", "0"]
 
 
+def test_of_each_value_the_last_message_is_kept(connection, queue):
+    """As a last-value queue has it; what has no value is not concerned."""
+    name = queue.removeprefix("queue:")
+    connection.admin.create_queue(name, last_value_key="share")
+    with connection.session() as session:
+        producer = session.producer(queue)
+        for share, price in (("A", 1), ("B", 7), ("A", 2), ("", 0), ("A", 3)):
+            producer.send(str(price), properties={"share": share} if share else None)
+        assert bodies(session.consumer(queue)) == ["7", "0", "3"]
+    assert connection.admin.queue_status(name).displaced == 2
+    with pytest.raises(ledgermq.LedgerMQError, match="last_value_key"):
+        connection.admin.alter_queue(name, last_value_key="a-b")
+
+
 def test_a_sender_never_waits_for_a_queue_that_keeps_the_newest(memory):
     """Where a quota is set besides and reached by what is in flight, it does."""
     memory.admin.create_queue("q", available_max=1, messages_max=2)

@@ -36,7 +36,7 @@ def changing_script():
     one.put("q", "a")
     one.send(op.AlterQueueManager, maximum_lifetime_ms=9_000)
     one.subscribe("t", 1, subscription="s", durable=True)
-    one.send(op.AlterTopic, topic="t", unacknowledged_max=3, available_max=4)
+    one.send(op.AlterTopic, topic="t", unacknowledged_max=3, available_max=4, last_value_key="k")
     one.send(op.CloseConsumer, consumer=1, unseen=[])
     one.send(op.Unsubscribe, subscription="s")
     one.subscribe("t", 2, subscription="s", shared=True)
@@ -95,6 +95,7 @@ def settings_of(kind, store):
         "inherits_redelivery": getattr(store, "topic", store).inherits_redelivery,
         "single_active_consumer": store.single_active_consumer,
         "available_max": store.available_max,
+        "last_value_key": store.last_value_key,
         "moves_unrouted": kind == "topic" and store.moves_unrouted,
     }
     return asdict(store.settings) | fields | flags | window | marks

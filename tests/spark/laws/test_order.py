@@ -148,6 +148,11 @@ consumer 1 q
 get 1
 put q A B C D E -> enqueued 0..4; delivered A@0
 """
+SUPERSEDED = """
+open
+create q last_value_key=color
+put q A{color=red} B{color=blue} C{color=red} D -> enqueued 0..3
+"""
 PRECEDING = """
 A: open CLIENT
 A: consumer 1 q
@@ -310,6 +315,19 @@ TAMPERED = {
         "lost",
     ),
     "who waits is given nothing": (CROWDED, get(number=2), "lost"),
+    "no value is told apart": (SUPERSEDED, created(last_value_key=""), "lost"),
+    "another key": (SUPERSEDED, created(last_value_key="JMSPriority"), "unexpected"),
+    "older ones of a value stay": (SUPERSEDED, without("moves", cause="displaced"), "unexpected"),
+    "the newest of a value goes": (
+        SUPERSEDED,
+        other("moves", {"cause": "displaced", "sequence": 0}, sequence=2),
+        "lost",
+    ),
+    "one without a value goes": (
+        SUPERSEDED,
+        other("moves", {"cause": "displaced", "sequence": 0}, sequence=3),
+        "lost",
+    ),
     "a priority that does not count": (
         PRECEDING,
         other("operations", {"kind": "OpenConsumer"}, consumer_priority=1),

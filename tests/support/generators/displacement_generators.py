@@ -10,7 +10,8 @@ from ledgermq.protocol import operations as op
 from support.generators.fifo_generators import FifoWriter, fifo_histories
 from support.generators.generators import Entry
 
-KEPT: tuple[int | None, ...] = (1, 1, 2, 2, 3, 5, 0, None)
+KEYS = ("", "", None, "color", "color", "color", "JMSXGroupID", "JMSPriority")
+KEPT: tuple[int | None, ...] = (1, 2, 2, 3, 5, 0, 0, 0, None)
 
 
 class DisplacementWriter(FifoWriter):
@@ -24,15 +25,16 @@ class DisplacementWriter(FifoWriter):
     def change(self, session: dict[str, Any]) -> None:
         """Another number of messages is kept in some queue or by subscriptions of some topic."""
         common, kept = self.common(session), self.one(KEPT)
+        told = {"available_max": kept, "last_value_key": self.one(KEYS)}
         place = self.one([*self.model.queues, *self.model.topics] or [None])
         if place is None:
-            self.write(op.CreateQueue(**common, queue="q", available_max=kept or 0))
+            made = {name: value for name, value in told.items() if value is not None}
+            self.write(op.CreateQueue(**common, queue="q", **made))
         elif place["id"].startswith("topic:"):
-            self.write(op.AlterTopic(**common, topic=place["name"], available_max=kept))
+            self.write(op.AlterTopic(**common, topic=place["name"], **told))
         else:
             mode = self.one((None, None, self.mode()))
-            told = {"available_max": kept, "settings": mode}
-            self.write(op.AlterQueue(**common, queue=place["name"], **told))
+            self.write(op.AlterQueue(**common, queue=place["name"], settings=mode, **told))
 
 
 def displacement_histories() -> st.SearchStrategy[list[Entry]]:

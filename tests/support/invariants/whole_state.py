@@ -62,6 +62,7 @@ def check(state: QueueManager) -> None:
 def _check_queue(queue: Queue) -> None:
     most = queue.available_max
     assert not most or queue.counts[AVAILABLE] <= most, f"{queue.name}: §23 {queue.counts}"
+    assert queue.newest is None or not queue.newest.take_outdated(), f"{queue.name}: §23, a value"
     where = f"queue {queue.name}"
     numbers = sorted(queue.messages)
     lowest = numbers[0] if numbers else queue.next_sequence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_letters, digits
 from typing import Any
 
 from support.model.base import BODY_MAX, INT_MAX
@@ -38,6 +39,10 @@ class ModelAdministration(ModelTopics):
         if not 0 <= (entry.unacknowledged_max or 0) <= 1_000_000:
             return "setting-invalid"
         if not 0 <= (entry.available_max or 0) <= 2**53:
+            return "setting-invalid"
+        key = entry.last_value_key or "a"
+        letters = set(ascii_letters + "_$")
+        if len(key) > 250 or key[0] not in letters or set(key) - letters - set(digits):
             return "setting-invalid"
         place = self.place(destination)
         reason = self.check_window(place, entry)
@@ -91,6 +96,8 @@ class ModelAdministration(ModelTopics):
         """
         if entry.available_max is not None:
             place["available_max"] = entry.available_max
+        if entry.last_value_key is not None:
+            place["last_value_key"] = entry.last_value_key
         if entry.inherits_redelivery is not None:
             place["inherits_redelivery"] = entry.inherits_redelivery
         if entry.single_active_consumer is not None:

@@ -20,7 +20,7 @@ WINDOW = ("deduplication_window_ms", "deduplication_ids_max")
 # Settings of queues and topics that operations give in fields of their own.
 OWN_FIELDS = (
     *(*WINDOW, *MARKS),
-    *("inherits_redelivery", "single_active_consumer", "available_max"),
+    *("inherits_redelivery", "single_active_consumer", "available_max", "last_value_key"),
 )
 
 
@@ -196,6 +196,7 @@ class ModelBase(ModelJournal):
             "inherits_redelivery": True,
             "single_active_consumer": False,
             "available_max": 0,
+            "last_value_key": "",
             "moves_unrouted": False,
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
@@ -225,6 +226,7 @@ class ModelBase(ModelJournal):
             "inherits_redelivery": True,
             "single_active_consumer": False,
             "available_max": 0,
+            "last_value_key": "",
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }
@@ -244,6 +246,10 @@ class ModelBase(ModelJournal):
         self.note_high(name)
         self.touch(name)
         return first
+
+    def known_of(self, message: Row) -> Row:
+        """What selectors know of a message, by name."""
+        raise NotImplementedError
 
     def note_high(self, store: str) -> None:
         """Notes what a queue, topic or subscription holds, if that is the most so far."""
@@ -399,13 +405,22 @@ class ModelBase(ModelJournal):
                 return
 
     def displace(self, store: str) -> bool:
-        """The first by number go, while more are available than there may be."""
+        """Older ones of a value go, then the first by number, while more are available than there
+        may be.
+        """
         place = self.place(self.destination_of(store))
-        most = place["available_max"] if place else 0
+        most, key = (place["available_max"], place["last_value_key"]) if place else (0, "")
         mine = [one for one in self.messages if one["queue"] == store]
         mine = [one for one in mine if one["place"] == "available"]
         mine.sort(key=lambda one: int(one["sequence"]))
-        those = mine[: len(mine) - most] if 0 < most < len(mine) else []
+        values = [self.known_of(one).get(key) for one in mine]
+        those = [
+            one
+            for at, one in enumerate(mine)
+            if values[at] is not None and repr(values[at]) in map(repr, values[at + 1 :])
+        ]
+        left = [one for one in mine if one not in those]
+        those += left[: len(left) - most] if 0 < most < len(left) else []
         for message in those:
             self.gone(message, "displaced")
         return bool(those)

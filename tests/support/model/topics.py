@@ -23,6 +23,10 @@ class ModelTopics(ModelBindings):
         selector = parse_selector(text)
         if selector is None:
             return True
+        return selector.matches(self.known_of(message).get)
+
+    def known_of(self, message: Row) -> Row:
+        """What selectors know of a message, by name."""
         header = message["header"]
         fields = header if header else {"properties": {}, "correlation_id": None, "type": None}
         known = {
@@ -37,7 +41,7 @@ class ModelTopics(ModelBindings):
         if message["group"]:
             grouped["JMSXGroupID"] = "ID:" + message["group"]["group_id"].hex()
             grouped["JMSXGroupSeq"] = message["group"]["group_sequence"]
-        return selector.matches({**grouped, **fields["properties"], **known}.get)
+        return {**grouped, **fields["properties"], **known}
 
     def at_limit(self, consumer: Row) -> bool:
         """Whether its session has as many deliveries of this queue as it may."""

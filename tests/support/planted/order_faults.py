@@ -9,12 +9,20 @@ from ledgermq.core.delivery import delivering as delivery
 from ledgermq.core.delivery import settling
 from ledgermq.core.destinations import administration, subscriptions
 from ledgermq.core.destinations import by_name as destinations
-from ledgermq.core.order import fifo, group_positions, orders, single_active, waiting_consumers
+from ledgermq.core.order import (
+    displacing,
+    fifo,
+    group_positions,
+    orders,
+    single_active,
+    waiting_consumers,
+)
 from ledgermq.core.puts import putting
 from ledgermq.core.sessions import consumers, sessions
 from ledgermq.core.state.group import Group
 from ledgermq.core.state.group_order import GroupOrder
 from ledgermq.core.state.message_states import AVAILABLE, DISPLACED, GONE
+from ledgermq.core.structures.newest import Newest
 from support.checkout import SCRIPTS
 from support.generators.displacement_generators import displacement_histories
 from support.generators.fifo_generators import (
@@ -153,7 +161,12 @@ def _without_word(original: Any) -> Any:
 
 
 def _one_more(original: Any) -> Any:
-    return lambda queue, most: original(queue, most and most + 1)
+    return lambda queue, most, key: original(queue, most and most + 1, key)
+
+
+def _any_newer(original: Any) -> Any:
+    """Of the same value is whatever has one."""
+    return lambda message, name: original(message, name) and "one"
 
 
 def _none_waited(original: Any) -> Any:
@@ -248,6 +261,8 @@ DISPLACEMENT = Family(
         Fault("nothing is displaced", delivery, "displace", never),
         Fault("the newest are displaced", delivery, "displace", _newest_go),
         Fault("one more is kept", administration, "keep_newest", _one_more),
+        Fault("values are not told apart", displacing, "value_in", _any_newer),
+        Fault("no value has a newer message", Newest, "_note", does_nothing),
     ),
     drawn(displacement_histories()),
 )

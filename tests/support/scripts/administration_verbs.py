@@ -80,6 +80,7 @@ def _own_fields(line: Line, *, otherwise: int | None) -> dict[str, Any]:
     """`window=5s ids=3`: how long and how many deduplication ids are remembered.
     `messages_resume=2`, `bytes_resume=9`: marks of quotas. `inherits=no`: no redelivery of the
     queue manager. `single_active=yes`: one consumer at a time. `available_max=3`: no more.
+    `last_value_key=color`: one of each.
     """
     given, is_made = line.options, otherwise is not None
     inherits = given.get("inherits", "yes" if is_made else None)
@@ -87,11 +88,17 @@ def _own_fields(line: Line, *, otherwise: int | None) -> dict[str, Any]:
     return {
         **{name: int(given[name]) if name in given else otherwise for name in MARKS},
         "available_max": int(given["available_max"]) if "available_max" in given else otherwise,
+        "last_value_key": _key(given.get("last_value_key", "none" if is_made else None)),
         "deduplication_window_ms": _ms(given["window"]) if "window" in given else otherwise,
         "deduplication_ids_max": int(given["ids"]) if "ids" in given else otherwise,
         "inherits_redelivery": yes(inherits),
         "single_active_consumer": yes(single_active),
     }
+
+
+def _key(text: str | None) -> str | None:
+    """The name of a property; `none`: no key."""
+    return "" if text == "none" else text
 
 
 def _description(line: Line) -> str | None:

@@ -245,6 +245,15 @@ class QueueSettings(RedeliverySettings, total=False):
             0,
         ),
     ]
+    last_value_key: Annotated[
+        str,
+        Setting(
+            Kind.TEXT,
+            "Of the available messages with the same value of this property, or of a header field "
+            "that selectors know, only the newest is kept; older ones are displaced.",
+            "",
+        ),
+    ]
     deduplication_window_ms: Annotated[
         Milliseconds,
         Setting(

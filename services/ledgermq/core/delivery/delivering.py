@@ -56,7 +56,7 @@ def deliver_touched(entry: Entry) -> bool:
     if touched:
         for queue in touched.values():
             deliver(entry, queue)
-        crowded = [one for one in touched.values() if one.available_max]
+        crowded = [one for one in touched.values() if one.newest is not None]
         touched.clear()
         displaced = [displace(entry, one) for one in crowded]
         return any(displaced)

@@ -22,7 +22,7 @@ from ledgermq.core.destinations.deduplication import checked_deduplication, set_
 from ledgermq.core.destinations.resume_marks import changed_mark, checked_mark
 from ledgermq.core.entry import Entry
 from ledgermq.core.order.affinity import set_affinity
-from ledgermq.core.order.displacing import keep_newest
+from ledgermq.core.order.displacing import check_key, keep_newest
 from ledgermq.core.order.single_active import set_single_active_consumer
 from ledgermq.core.quoting import shown_name
 from ledgermq.core.ranges import check_range
@@ -58,7 +58,6 @@ SETTINGS: Final = (
     "gets_disabled",
     "single_active_consumer",
     "moves_unrouted",
-    "available_max",
 )
 
 
@@ -108,7 +107,7 @@ def alter(entry: Entry, session: Session, operation: Alter) -> Refusal | None:
     for store in _stores_of(found):
         store.unacknowledged_max = found.unacknowledged_max
         set_single_active_consumer(store, found.single_active_consumer)
-        keep_newest(store, found.available_max)
+        keep_newest(store, found.available_max, found.last_value_key)
         entry.touch(store)
     return None
 
@@ -129,6 +128,7 @@ def _change(entry: Entry, found: Queue, operation: Create | Alter) -> Refusal | 
         check_range("message_bytes_max", operation.message_bytes_max, 0, CONTENT_BYTES_MAX)
         or check_range("unacknowledged_max", operation.unacknowledged_max, 0, CREDIT_MAX)
         or check_range("available_max", operation.available_max, 0, QUOTA_MAX)
+        or check_key(operation.last_value_key)
     )
     if refusal is not None:
         return refusal
@@ -158,7 +158,12 @@ def _change(entry: Entry, found: Queue, operation: Create | Alter) -> Refusal | 
         value = getattr(operation, name, None)
         if value is not None:
             setattr(found, name, value)
-    keep_newest(found, found.available_max)
+    most, key = operation.available_max, operation.last_value_key
+    keep_newest(
+        found,
+        found.available_max if most is None else most,
+        found.last_value_key if key is None else key,
+    )
     if affinity is not None:
         set_affinity(found, affinity)
     return None

@@ -148,7 +148,7 @@ def new_subscription(
     )
     use_fifo_mode(subscription)
     use_group_order(subscription)
-    keep_newest(subscription, topic.available_max)
+    keep_newest(subscription, topic.available_max, topic.last_value_key)
     return subscription
 
 

@@ -145,6 +145,7 @@ def _settings(found: Queue) -> Document:
         "inherits_redelivery": found.inherits_redelivery,
         "single_active_consumer": found.single_active_consumer,
         "available_max": found.available_max,
+        "last_value_key": found.last_value_key,
         "deduplication_window_ms": remembers.window_ms,
         "deduplication_ids_max": remembers.ids_max,
         "messages_resume": mark.messages,

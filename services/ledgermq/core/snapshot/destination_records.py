@@ -126,10 +126,11 @@ def _displacement_entries(state: QueueManager) -> list[Record]:
             "destination": one.destination,
             "subscription": one.created_position if isinstance(one, Subscription) else -1,
             "available_max": one.available_max,
+            "last_value_key": one.last_value_key,
             "displaced": one.gone[DISPLACED],
         }
         for one in places
-        if one.available_max or one.gone[DISPLACED]
+        if one.newest is not None or one.gone[DISPLACED]
     ]
 
 
@@ -275,7 +276,7 @@ def _standing(state: QueueManager, destination: str) -> Queue:
 def _restore_displacements(state: QueueManager, root: Record) -> None:
     for entry in root["displacements"]:
         store = state.stores.get(entry["subscription"]) or _standing(state, entry["destination"])
-        keep_newest(store, entry["available_max"])
+        keep_newest(store, entry["available_max"], entry["last_value_key"])
         store.gone[DISPLACED] = entry["displaced"]
 
 

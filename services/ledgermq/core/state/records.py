@@ -29,6 +29,7 @@ from ledgermq.core.state.storage import Segment
 from ledgermq.core.structures.available import Available
 from ledgermq.core.structures.by_value import ByValue
 from ledgermq.core.structures.lazy_heap import LazyHeap
+from ledgermq.core.structures.newest import Newest
 from ledgermq.protocol.get_options import PLAIN, GroupPosition, Options
 from ledgermq.protocol.operations import Commit, Header
 from ledgermq.protocol.outcomes import Origin, Reply
@@ -294,9 +295,10 @@ class Queue:
     # Whether it delivers to one consumer at a time; to which it delivered last (§18).
     single_active_consumer: bool = False
     active: Consumer | None = None
-    # How many messages are available at most, 0: any number; by number what is or was (§23).
+    # How many messages are available at most, 0: any number; of which value one alone (§23).
     available_max: int = 0
-    oldest: LazyHeap[tuple[int, Message]] | None = None
+    last_value_key: str = ""
+    newest: Newest[Message] | None = None
     # None: it does not look for puts that come twice.
     deduplication: Deduplication | None = None
     # None: puts that wait for its quota go on when there is room.
@@ -355,16 +357,6 @@ def may_be_given(message: Message) -> bool:
     return (
         not queue.reserved or message.group is None or message.group.group_id not in queue.reserved
     )
-
-
-def oldest_available(messages: Iterable[Message]) -> LazyHeap[tuple[int, Message]]:
-    """Messages by rising number; those that are available no longer are passed over."""
-    return LazyHeap(_stands, ((one.sequence, one) for one in messages))
-
-
-def _stands(entry: tuple[int, Message]) -> bool:
-    sequence, message = entry
-    return message.is_available and message.queue.messages.get(sequence) is message
 
 
 class SubscriptionKey(NamedTuple):

@@ -6,6 +6,7 @@ import heapq
 import zlib
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -39,6 +40,7 @@ class Settings:
     keeps_group_order: bool = False
     single_active_consumer: bool = False
     available_max: int = 0
+    last_value_key: str = ""
     error_destination: str = ""
 
 
@@ -106,6 +108,9 @@ class Store:
         # How much is available, and in the order of numbers, while only so much is kept (§23).
         self.available = 0
         self._by_number = Order(NUMBER)
+        # What is available of each value of the key, by rising number where nothing came back.
+        self._by_value: dict[str, dict[int, Message]] = {}
+        self._crowded: set[str] = set()
         self._groups: dict[bytes, Group] = {}
         # Groups that are reserved for a consumer, buckets of keys that are bonded to one.
         self.reserved: dict[bytes, Consumer] = {}
@@ -133,13 +138,12 @@ class Store:
         message.state = state
         if state == AVAILABLE:
             self.available += 1
+            self._keep(message)
             self._offer(message)
         elif state == DELAYED and message.key is not None:
             self._delayed.setdefault(message.key, {})[message.sequence] = message
 
     def _offer(self, message: Message) -> None:
-        if self.settings.available_max:
-            self._by_number.add(message)
         for want, order in self._orders.items():
             if _wants(want, message):
                 order.add(message)
@@ -178,7 +182,7 @@ class Store:
     def _leave(self, message: Message) -> None:
         holder = message.holder
         if message.state == AVAILABLE:
-            self.available -= 1
+            self._keep_no_more(message)
         elif message.state in IN_FLIGHT and holder is not None:
             del holder.held[message.delivery]
             if holder.doubt == message.delivery:
@@ -208,7 +212,8 @@ class Store:
         for message, delivery in zip(messages, deliveries, strict=True):
             if receives:
                 self._receive(message)
-            self.available -= message.state == AVAILABLE
+            if message.state == AVAILABLE:
+                self._keep_no_more(message)
             message.state, message.holder, message.delivery = IN_FLIGHT[0], consumer, delivery
             held[delivery] = message
             if message.is_in_doubt:
@@ -321,12 +326,53 @@ class Store:
             for message in sorted(flying, key=lambda one: one.rank):
                 self._receive(message)
 
+    # What is kept where only the newest is.
+
     def _keep_newest(self) -> None:
-        self._by_number = Order(NUMBER)
+        self.available, self._by_number, self._by_value = 0, Order(NUMBER), {}
+        self._crowded = set()
+        for message in self.messages.values():
+            if message.state == AVAILABLE:
+                self.available += 1
+                self._keep(message)
+
+    def _keep(self, message: Message) -> None:
         if self.settings.available_max:
-            for message in self.messages.values():
-                if message.state == AVAILABLE:
-                    self._by_number.add(message)
+            self._by_number.add(message)
+        value = message.value(self.settings.last_value_key)
+        if value is not None:
+            same = self._by_value.setdefault(value, {})
+            same[message.sequence] = message
+            if len(same) > 1:
+                self._crowded.add(value)
+
+    def _keep_no_more(self, message: Message) -> None:
+        self.available -= 1
+        value = message.value(self.settings.last_value_key)
+        if value is not None:
+            same = self._by_value[value]
+            del same[message.sequence]
+            if len(same) == 1:
+                self._crowded.discard(value)
+            elif not same:
+                del self._by_value[value]
+
+    def has_newer(self, message: Message, key: str) -> bool:
+        """Whether a newer message with the same value of a key is available."""
+        value = message.value(key)
+        here: Iterable[Message] = self.messages.values()
+        if key == self.settings.last_value_key:
+            here = self._by_value.get(value or "", {}).values()
+        return value is not None and any(
+            one.sequence > message.sequence and one.state == AVAILABLE and one.value(key) == value
+            for one in here
+        )
+
+    @property
+    def crowded(self) -> list[Message]:
+        """What is available beside a newer message with the same value."""
+        found = (sorted(self._by_value[one].values(), key=NUMBER) for one in self._crowded)
+        return sorted(chain.from_iterable(one[:-1] for one in found), key=NUMBER)
 
     @property
     def oldest(self) -> int:

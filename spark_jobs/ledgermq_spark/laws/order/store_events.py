@@ -211,7 +211,7 @@ JOIN (
 SETTINGS: Final = """
 SELECT queue_manager, store, position, index, 'settings' AS what, to_json(struct(
     gets_disabled, unacknowledged_max, group_affinity, fifo_mode, keeps_group_order,
-    single_active_consumer, available_max, error_destination)) AS text
+    single_active_consumer, available_max, last_value_key, error_destination)) AS text
 FROM (SELECT *, from_position AS position FROM {settings} WHERE kind <> 'topic')
 LEFT JOIN {answered} USING (queue_manager, position)
 """

@@ -56,9 +56,9 @@ class StorePass:
         # What is stated of it contradicted itself: nothing more is judged.
         self.is_lost = False
         self._position = -1
-        # Up to which number messages were displaced that are to be judged yet; by what maximum.
-        self._displaced_through = -1
-        self._available_max: set[int] = set()
+        # What was displaced and is to be judged yet; the settings of this entry.
+        self._displaced: list[Message] = []
+        self._settings: list[Settings] = []
 
     def judge(self, entry: list[Run]) -> Iterator[Finding]:
         """Judges what happens through one entry."""
@@ -73,8 +73,8 @@ class StorePass:
         beside = [one for run in entry if not run.is_move for one in run.events]
         others = [one for one in beside if one.what != "refused put"]
         others.sort(key=lambda one: (one.behind_index, one.consumer))
-        set_anew = [_settings(one).available_max for one in others if one.what == "settings"]
-        self._available_max = {self.store.settings.available_max, *set_anew} - {0}
+        set_anew = [_settings(one) for one in others if one.what == "settings"]
+        self._settings = [self.store.settings, *set_anew]
         if self.store.settings.fifo_mode == PROTECTED:
             yield from self._settled(moves)
         grouped: dict[int, list[Event]] = {}
@@ -121,39 +121,49 @@ class StorePass:
 
         What else happens in the entry may come before that or after it: only the store says which.
         """
-        if self._displaced_through < 0 and not has_others:
+        if not self._displaced and not has_others:
             yield from self._deliver([])
         for sequence in run.each("sequence"):
-            self.store.remove(self.store.messages[sequence], consumed=False)
-            self._displaced_through = max(self._displaced_through, sequence)
+            message = self.store.messages[sequence]
+            self.store.remove(message, consumed=False)
+            self._displaced.append(message)
 
     def _judge_displaced(self) -> Iterator[Finding]:
-        """Whether those went that are the oldest, and as many as were too many."""
-        through, self._displaced_through = self._displaced_through, -1
-        available, oldest = self.store.available, self.store.oldest
-        if through >= 0 and (available not in self._available_max or oldest < through):
-            most = " or ".join(map(str, sorted(self._available_max))) or "all"
+        """Whether those went that have a newer one of their value, and the oldest of the others, as
+        many as were too many.
+        """
+        displaced, self._displaced = self._displaced, []
+        keys = {one.last_value_key for one in self._settings} - {""}
+        oldest = [
+            one for one in displaced if not any(self.store.has_newer(one, key) for key in keys)
+        ]
+        most = {one.available_max for one in self._settings} - {0}
+        through = max((one.sequence for one in oldest), default=-1)
+        if oldest and (self.store.available not in most or self.store.oldest < through):
             yield Finding(
                 kind="lost",
                 position=self._position,
                 sequence=through,
                 session=-1,
-                summary="other messages were displaced than the oldest that were too many (§23)",
-                expected=f"the newest kept, {most}",
-                found=f"{available} kept, the oldest with number {oldest}",
+                summary="other messages were displaced than newer ones took the place of (§23)",
+                expected=f"the newest kept, {' or '.join(map(str, sorted(most))) or 'all'}",
+                found=f"{self.store.available} kept, the oldest with number {self.store.oldest}",
             )
 
     def _too_many(self) -> Iterator[Finding]:
         """What is available beyond what is kept."""
         most = self.store.settings.available_max
+        beyond = [one.sequence for one in self.store.crowded]
         if 0 < most < self.store.available:
+            beyond.append(self.store.oldest)
+        for sequence in beyond[:1]:
             yield Finding(
                 kind="unexpected",
                 position=self._position,
-                sequence=self.store.oldest,
+                sequence=sequence,
                 session=-1,
                 summary="older messages were not displaced by newer ones (§23)",
-                expected=f"{most} available",
+                expected="the newest of each value" if self.store.crowded else f"{most} available",
                 found=f"{self.store.available} available",
             )
 

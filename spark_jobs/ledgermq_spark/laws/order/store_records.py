@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from ledgermq.protocol.get_options import PLAIN, GroupPosition, Options
 from ledgermq.selector import Selector
 from ledgermq_spark.log.headers import header_of, without_group
-from ledgermq_spark.log.matching import Selected, matches
+from ledgermq_spark.log.matching import Selected, matches, values_of
 
 AVAILABLE: Final = "available"
 DELAYED: Final = "delayed"
@@ -76,18 +76,24 @@ class Message:
         """Properties `p`, correlation id `c`, type `t`, as far as its sender gave them."""
         return header_of(self.header)
 
+    @property
+    def _selected(self) -> Selected:
+        return Selected(
+            message_id=self.message_id,
+            priority=-self.rank[0],
+            persistent=self.is_persistent,
+            enqueued_at=self.enqueued_at_us,
+            header=self.header if self.group else without_group(self.header),
+        )
+
     def is_selected(self, selector: Selector | None) -> bool:
         """Whether a selector is true of it (PROTOCOL.md §12)."""
-        return matches(
-            selector,
-            Selected(
-                message_id=self.message_id,
-                priority=-self.rank[0],
-                persistent=self.is_persistent,
-                enqueued_at=self.enqueued_at_us,
-                header=self.header if self.group else without_group(self.header),
-            ),
-        )
+        return matches(selector, self._selected)
+
+    def value(self, key: str) -> str | None:
+        """What tells its value of a key from others (PROTOCOL.md §23); None: it has none."""
+        value = values_of(self._selected)(key) if key else None
+        return None if value is None else repr(value)
 
     def has_values(self, options: Options) -> bool:
         """Whether it has the values that match options ask for."""

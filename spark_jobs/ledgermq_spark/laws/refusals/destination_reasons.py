@@ -9,6 +9,7 @@ from ledgermq.protocol.limits import (
     CREDIT_MAX,
     DEDUPLICATION_IDS_MAX,
     DESCRIPTION_CHARACTERS_MAX,
+    LAST_VALUE_KEY_CHARACTERS_MAX,
     QUOTA_MAX,
     TIMING_MS_MAX,
 )
@@ -16,6 +17,7 @@ from ledgermq_spark.laws.places.directory import MANAGER_GIVEN, schema_of
 from ledgermq_spark.laws.refusals.expressions import is_destination, is_name, name_in, stands
 from ledgermq_spark.tables.events import IN_FLIGHT
 
+LAST_VALUE_KEY: Final = "get_json_object(one.settings, '$.last_value_key')"
 SEGMENT_BYTES_MAX: Final = 2**40
 SEGMENTS_MAX: Final = 99_999
 
@@ -42,6 +44,8 @@ def _own_settings_are_wrong() -> str:
     window_ms, ids_max = _due("deduplication_window_ms"), _due("deduplication_ids_max")
     return (
         f"{_due('available_max')} NOT BETWEEN 0 AND {QUOTA_MAX}"
+        f" OR length({LAST_VALUE_KEY}) > {LAST_VALUE_KEY_CHARACTERS_MAX}"
+        rf" OR {LAST_VALUE_KEY} NOT RLIKE r'\A([A-Za-z_$][A-Za-z0-9_$]*)?\z'"
         f" OR {window_ms} NOT BETWEEN 0 AND {TIMING_MS_MAX}"
         f" OR {ids_max} NOT BETWEEN 0 AND {DEDUPLICATION_IDS_MAX}"
         f" OR ({window_ms} = 0) <> ({ids_max} = 0)"
