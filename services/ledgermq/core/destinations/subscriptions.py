@@ -209,8 +209,6 @@ def retire(entry: Entry) -> None:
     for queue in left.values():
         if not isinstance(queue, Subscription) or not queue.retires:
             continue
-        if entry.state.subscriptions.get(queue.key) is not queue:
-            continue
         if not _in_use(queue):
             _end_subscription(entry, queue)
         elif queue.shared:
