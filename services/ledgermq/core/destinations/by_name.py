@@ -262,5 +262,6 @@ def _drop_open_puts(entry: Entry, session: Session, found: Queue) -> None:
     messages = session.open_puts.pop(found.destination, [])
     move(entry, found, messages, UNCOMMITTED, GONE, cause=PURGED, session=session)
     session.open_bytes -= sum(one.size_bytes for one in messages)
+    session.open_ids = [one for one in session.open_ids if one.destination != found.destination]
     for key in [one for one in session.open_groups if one[0] == found.destination]:
         del session.open_groups[key]
