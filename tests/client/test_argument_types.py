@@ -96,6 +96,8 @@ def test_what_is_text_and_no_destination_is_an_invalid_destination(memory):
     with memory.session() as session:
         with pytest.raises(ledgermq.InvalidDestinationError, match="nowhere"):
             session.producer("queue:q").send("x", reply_to="nowhere")
+        with pytest.raises(ledgermq.InvalidDestinationError, match="nowhere"):
+            session.producer("queue:q").send(ledgermq.TextMessage("x", reply_to="nowhere"))
         for kind in ({"shared": True}, {"durable": True}, {"shared": True, "durable": True}):
             with pytest.raises(ledgermq.InvalidDestinationError, match="no subscriptions"):
                 session.consumer("queue:q", subscription="s", **kind)

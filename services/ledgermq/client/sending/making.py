@@ -11,6 +11,7 @@ from ledgermq.client.arguments import check_flag, check_number
 from ledgermq.client.destinations import checked_destination
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.messages.property_access import PropertyAccess, check_property_names
+from ledgermq.client.messages.typed_message import TypedMessage
 from ledgermq.client.sansio.sizes import MESSAGE_BYTES_MAX, encoded_bytes
 from ledgermq.client.tracing import with_context
 from ledgermq.errors import MessageFormatError, MessageTooLargeError
@@ -43,9 +44,14 @@ class Sending(NamedTuple):
 
 
 def unwrapped(message: PropertyAccess, sending: Sending) -> tuple[Any, Sending]:
-    """Body and fields of a message that is sent, its own where none were given."""
+    """Body and fields of a message that is sent, its own where none were given.
+
+    One that was received goes on with what it has, whoever asks for no reply that could come.
+    """
     own = ("properties", "correlation_id", "reply_to", "type")
     missing = {name: getattr(message, name) for name in own if getattr(sending, name) is None}
+    if isinstance(message, TypedMessage) and missing.get("reply_to") is not None:
+        checked_destination(missing["reply_to"])
     return message.unloaded_body, sending._replace(**missing)
 
 
