@@ -49,7 +49,7 @@ def close_aside(close: Callable[[], None]) -> None:
 
 
 class Closing:
-    """Closed at the end of a `with` block; what `close` raises is raised."""
+    """Closed at the end of a `with` block; an exception that ends the block is hidden by none."""
 
     def close(self) -> None:
         """Closes it."""
@@ -57,13 +57,6 @@ class Closing:
 
     def __enter__(self) -> Self:
         return self
-
-    def __exit__(self, _kind: type[BaseException] | None, *_: object) -> None:
-        self.close()
-
-
-class ClosingInAnyCase(Closing):
-    """Closed so too; but an exception that ends the block is not hidden by one of `close`."""
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:

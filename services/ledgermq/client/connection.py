@@ -20,7 +20,7 @@ from typing import Final, Unpack
 
 from ledgermq.client.admin.admin import Admin
 from ledgermq.client.argument_types import typed
-from ledgermq.client.closing import ClosingInAnyCase, close_aside, is_interrupted
+from ledgermq.client.closing import Closing, close_aside, is_interrupted
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.listening import check_listener
@@ -65,7 +65,7 @@ _ALIVE: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 
 @typed
-class Connection(ClosingInAnyCase):
+class Connection(Closing):
     """Made by `connect`; closes itself and its sessions at the end of a `with` block.
 
     Any number of threads may use it, with a session for each. In the child of a fork every call

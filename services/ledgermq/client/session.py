@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Unpack
 
 from ledgermq.client.argument_types import typed
-from ledgermq.client.closing import ClosingInAnyCase
+from ledgermq.client.closing import Closing
 from ledgermq.client.engine.work import OfSession, Work
 from ledgermq.client.messages.message import Message
 from ledgermq.client.messages.message_kinds import Sendable
@@ -28,7 +28,7 @@ LOGGER = logging.getLogger("ledgermq.client")
 
 
 @typed
-class Session(OfSession, ClosingInAnyCase):
+class Session(OfSession, Closing):
     """Made by `connection.session(...)`; closes itself at the end of a `with` block.
 
     It is for one thread at a time (SES-01), of which only `close` is free; with a message listener

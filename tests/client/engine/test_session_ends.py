@@ -3,7 +3,7 @@
 import pytest
 
 import ledgermq
-from ledgermq.protocol.operations import Suspect
+from ledgermq.protocol.operations import CloseConsumer, Suspect
 from ledgermq.testing import MemoryBroker
 
 WHO = {"reason": "it hangs", "actor": "ann"}
@@ -98,3 +98,16 @@ def test_the_next_call_says_that_the_session_is_over(memory, end, mode, call):
             CALLS[call](session, consumer, producer, message)
     session.close()
     assert "r" not in memory._state.queues, "nothing was sent"
+
+
+def test_an_error_in_a_consumers_block_is_not_hidden_by_one_of_its_close(route, caplog):
+    """Who reads the error of the close would look for the fault in the wrong place."""
+    with route.connected() as connection, connection.session() as session:
+        route.silent.add(CloseConsumer)
+        session._engine.timeout_seconds = 0.02
+        with pytest.raises(KeyError), session.consumer("queue:q"):
+            raise KeyError("the block's own")
+        assert "closing a consumer after an exception did not work" in caplog.text
+        with pytest.raises(ledgermq.OutcomeUnknownError), session.consumer("queue:q"):
+            pass
+        session._engine.timeout_seconds = 20

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from ledgermq.client.argument_types import typed
-from ledgermq.client.closing import ClosingInAnyCase
+from ledgermq.client.closing import Closing
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
 from ledgermq.client.messages.message_kinds import Sendable
@@ -37,7 +37,7 @@ def check_for_requests(transacted: bool) -> None:
 
 
 @typed
-class Requestor(ClosingInAnyCase):
+class Requestor(Closing):
     """Made by `session.requestor(destination)`; one request at a time.
 
     Each request names a temporary queue of its own connection as `reply_to`. A reply bears the
