@@ -16,6 +16,7 @@ from ledgermq.client.argument_types import typed
 from ledgermq.client.engine.work import OfSession, Work
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import BrowserOptions, ConsumerOptions, ProducerOptions
+from ledgermq.client.receiving.browser import Browser as ThreadedBrowser
 from ledgermq.client.receiving.getter import Getter
 from ledgermq.client.receiving.requesting import answer_to, check_for_requests
 from ledgermq.client.sending.putter import Putter
@@ -63,9 +64,9 @@ class Session(OfSession, Closing):
         """
 
         async def opening() -> Browser:
-            self._engine.check_open()
-            browse = partial(self._work.services.browse, engine=self._engine, shared=True)
-            return Browser(await asyncio.to_thread(browse, destination, **options))
+            questions, engine = self._work.services.questions, self._engine
+            browse = partial(ThreadedBrowser, questions, destination, engine, shared=True)
+            return Browser(await asyncio.to_thread(browse, **options))
 
         return Browsing(opening())
 

@@ -104,10 +104,8 @@ class Connection(Closing):
             self._stop(0.0)
             raise
         self._services = Services(
-            browse=self._browser,
+            questions=self._questions,
             name_temporary=self._name_temporary,
-            in_flight=self._questions.in_flight_of,
-            bytes_max=self._questions.bytes_max_of,
             soon=self._heartbeats.soon,
             closed=self._session_closed,
         )
@@ -214,35 +212,18 @@ class Connection(Closing):
         Takes and raises what `Session.browser` does, but belongs to no session: it works until it
         or the connection is closed, and then raises ConnectionClosedError.
         """
-        return self._browser(destination, **options)
-
-    def _browser(
-        self,
-        destination: str,
-        *,
-        engine: Engine | None = None,
-        shared: bool = False,
-        **options: Unpack[BrowserOptions],
-    ) -> Browser:
-        self._check_usable(engine)
-        return Browser(
-            self._questions,
-            destination,
-            allow_pickle=self._settings.allow_pickle,
-            engine=engine,
-            shared=shared,
-            **options,
-        )
+        self._check_usable()
+        return Browser(self._questions, destination, **options)
 
     def _name_temporary(self, kind: str) -> str:
         """A new destination `KIND:temporary/CONNECTION/NUMBER`; those of a connection differ."""
         return f"{kind}:temporary/{self.identity}/{next(self._temporaries)}"
 
-    def _check_usable(self, engine: Engine | None = None) -> None:
-        """Refuses use after the end; of what belongs to a session, that says when it is closed."""
+    def _check_usable(self) -> None:
+        """Refuses use after the end."""
         if self._forked:
             raise IllegalStateError(FORKED)
-        if self._closed and engine is None:
+        if self._closed:
             raise ConnectionClosedError("the connection is closed; connect again")
         if self._router.broken is not None:
             raise ConnectionClosedError(self._router.broken)

@@ -133,8 +133,7 @@ class Session(OfSession, Closing):
             GetOptionsError: options out of range.
             WorkerUnavailableError: nobody answered within the time-out.
         """
-        self._engine.check_open()
-        return self._work.services.browse(destination, engine=self._engine, **options)
+        return Browser(self._work.services.questions, destination, self._engine, **options)
 
     def unsubscribe(self, subscription: str) -> None:
         """Ends a durable subscription of the connection's client id, with what it holds (SES-62).

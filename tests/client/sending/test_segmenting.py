@@ -1,7 +1,5 @@
 """Tests of messages in segments: cut where they may be, each a message, together or not at all."""
 
-from dataclasses import replace
-
 import pytest
 
 import ledgermq
@@ -249,14 +247,12 @@ def test_a_queue_too_small_for_any_segment_is_told(connection, queue):
         session.producer(queue).send("x", segmentation_allowed=True)
 
 
-def test_what_a_queue_takes_is_asked_for_once(connection, queue):
+def test_what_a_queue_takes_is_asked_for_once(connection, queue, monkeypatch):
     """And again only as long as the queue is not there."""
     with connection.session() as session:
         asked = []
-        services = session._work.services
-        session._work.services = replace(
-            services, bytes_max=lambda name: asked.append(name) or services.bytes_max(name)
-        )
+        questions, ask = connection._questions, connection._questions.bytes_max_of
+        monkeypatch.setattr(questions, "bytes_max_of", lambda name: asked.append(name) or ask(name))
         producer = session.producer(queue)
         for _ in range(4):
             producer.send("x", segmentation_allowed=True)

@@ -84,7 +84,7 @@ def test_a_client_in_a_hole_is_told_all_that_is_in_flight(place, monkeypatch):
         got = [consumer.receive(timeout=20) for _ in range(12)]
         assert len(lost) > 3
         assert [one.body[:1] for one in got] == [bytes([number]) for number in range(12)]
-        assert connection._services.in_flight(session.handle) == set(range(1, 13))
+        assert connection._questions.in_flight_of(session.handle) == set(range(1, 13))
         assert consumer.receive(timeout=0.5) is None
         session.commit()
         assert connection.admin.queue_status("q").message_count == 0

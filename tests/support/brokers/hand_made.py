@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from ledgermq.client.engine.engine import Engine
@@ -31,10 +32,8 @@ from ledgermq.wire.framing.headers import Headers
 IDENTITY = bytes(range(16))
 # Nothing is asked for, and nobody told.
 SERVICES = Services(
-    browse=lambda *_, **__: None,  # type: ignore[arg-type, return-value]
+    questions=SimpleNamespace(in_flight_of=lambda _: set()),  # type: ignore[arg-type]
     name_temporary=lambda kind: f"{kind}:temporary/1",
-    in_flight=lambda _: set(),
-    bytes_max=lambda _: 0,
     soon=lambda: None,
     closed=lambda _: None,
 )

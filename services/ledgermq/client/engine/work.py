@@ -25,7 +25,7 @@ from ledgermq.client.engine.outgoing import AsynchronousSends
 from ledgermq.client.engine.settling import Settling
 from ledgermq.client.engine.steps import Steps, again_while_out_of_turn
 from ledgermq.client.engine.unseen import Unseen
-from ledgermq.client.receiving.browser import Browser
+from ledgermq.client.link.questions import Questions
 from ledgermq.client.sending.receipts import CommitReceipt
 from ledgermq.client.tracing import settled
 from ledgermq.errors import (
@@ -53,18 +53,14 @@ class Services:
     """What a session asks of its connection.
 
     Attributes:
-        browse: Makes a browser; it asks the queue manager, and so waits.
+        questions: Asks the queue manager, and so waits.
         name_temporary: A new name of a temporary queue or topic.
-        in_flight: Which deliveries of a session are in flight; waits.
-        bytes_max: Largest content of a queue's messages, 0 for the limit of the log; waits.
         soon: Has the heartbeats come soon.
         closed: Called when the session has ended.
     """
 
-    browse: Callable[..., Browser]
+    questions: Questions
     name_temporary: Callable[[str], str]
-    in_flight: Callable[[int], set[int]]
-    bytes_max: Callable[[str], int]
     soon: Callable[[], None]
     closed: Callable[[Work], None]
 
@@ -88,7 +84,7 @@ class Work:
         self.services = services
         self.mode = AckMode(engine.mode)
         self.transacted = self.mode is AckMode.TRANSACTED
-        self.settling = Settling(engine, services.in_flight, services.soon)
+        self.settling = Settling(engine, services.questions.in_flight_of, services.soon)
         self.unseen = Unseen(engine)
         self.lease = Lease(engine)
         self.listening = Listening(engine, self.settling, self.unseen, self.lease)

@@ -68,10 +68,12 @@ class Questions:
     """Numbers questions and matches the answers; may be used from any thread.
 
     Attributes:
+        settings: Those of its connection.
         timeout_seconds: How long the answer to a question, or each page of it, is waited for.
     """
 
     def __init__(self, settings: ConnectionSettings, lane: int, log: LogOut) -> None:
+        self.settings = settings
         self._common = {"connection": settings.identity, "lane": lane}
         self._queue_manager = settings.queue_manager
         self.timeout_seconds = settings.timeout_seconds

@@ -67,9 +67,8 @@ class Browser(Closing):
         self,
         questions: Questions,
         destination: str,
-        *,
-        allow_pickle: bool,
         engine: Engine | None = None,
+        *,
         shared: bool = False,
         **options: Unpack[BrowserOptions],
     ) -> None:
@@ -83,7 +82,6 @@ class Browser(Closing):
         self._position = -1
         self._queue = self._destination.partition(":")[2]
         self._questions = questions
-        self._allow_pickle = allow_pickle
         self._given = options
         self._options = options_of(options)
         self._closed = False
@@ -95,6 +93,7 @@ class Browser(Closing):
         # The session that it belongs to; `shared` by coroutines, else for one thread at a time.
         self._engine = engine
         self._shared = shared
+        self._check_open()
         self._check()
 
     def _check(self) -> None:
@@ -218,7 +217,7 @@ class Browser(Closing):
 
     def _message(self, raw: DeliveredMessage) -> Message:
         self._shown = raw["sequence"]
-        return Message(raw, self._destination, allow_pickle=self._allow_pickle)
+        return Message(raw, self._destination, allow_pickle=self._questions.settings.allow_pickle)
 
     def _page(
         self, cursor: Cursor, options: Options, limit: int

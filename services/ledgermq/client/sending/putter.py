@@ -375,7 +375,7 @@ class Putter:
         known = self._bytes_max.get(target)
         if known is not None:
             return known
-        ask = partial(self.work.services.bytes_max, target.partition(":")[2])
+        ask = partial(self.work.services.questions.bytes_max_of, target.partition(":")[2])
         try:
             found = (yield from aside(ask)) or CONTENT_BYTES_MAX
         except QueueNotFoundError:
