@@ -46,12 +46,12 @@ from ledgermq.protocol.outcomes import (
     Suspected,
 )
 from ledgermq.protocol.reasons import Reason
+from ledgermq.wire.framing.codec import OPERATION
 from ledgermq.wire.framing.headers import Headers, operation_headers, with_identity
 
 T = TypeVar("T")
 LOGGER = logging.getLogger("ledgermq.client")
 CLOSED: Final = "the session is closed; open another one"
-OPERATION: Final = "ledgermq.operation."
 # How long the refusal of a send that waited in vain may take to arrive.
 REFUSAL_SECONDS: Final = 1.0
 

@@ -38,7 +38,7 @@ PASSING: Final = frozenset(
 
 
 class LaneReader:
-    """The consumer of one lane, from its end at the start on; used by one thread at a time."""
+    """The lane of a `Route` over Kafka, read from where it ends now; by one thread at a time."""
 
     def __init__(self, settings: ConnectionSettings, news: BrokerNews) -> None:
         self._news = news
@@ -118,7 +118,6 @@ class LaneReader:
         self._consumer.assign([lane])
 
     def read(self, timeout_seconds: float) -> tuple[list[bytes], bool]:
-        """Waits for records; returns the values that are ours, and whether some may be missing."""
         consumer = self._consumer
         if self._is_lost:
             return [], self._found_end()
@@ -145,7 +144,6 @@ class LaneReader:
         return values, False
 
     def log_time(self) -> int:
-        """The time of the log in µs since 1970, as far as known; -1: not at all."""
         return self._clock.now_us()
 
     def _found_end(self) -> bool:

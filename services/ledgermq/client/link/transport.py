@@ -77,7 +77,7 @@ class LogReceipt:
 
 
 class Transport:
-    """Writes operations and questions of one connection; may be used from any thread."""
+    """The log of a connection's `Route` over Kafka; may be used from any thread."""
 
     def __init__(
         self,
@@ -135,6 +135,14 @@ class Transport:
             self._landed_at = time.monotonic()
             self._news.well()
 
+    def _report_to(self, receipt: LogReceipt, error: KafkaError | None, record: Any) -> None:
+        self._report(error, record)
+        if error is not None:
+            receipt.error = error.str()
+        else:
+            receipt.position = record.offset()
+        receipt.landed.set()
+
     def _note(self, error: KafkaError | None, _: Any) -> None:
         """The report of what nobody waits for, and nobody writes again."""
         if error is None:
@@ -149,17 +157,14 @@ class Transport:
 
     @property
     def refused(self) -> LedgerMQError | None:
-        """Why Kafka takes nothing, or gives nothing, of this connection for good."""
         return self._news.refused
 
     @property
     def away(self) -> str:
-        """What is wrong with the way to the broker; empty: nothing that is known."""
         return self._news.away
 
     @property
     def is_held_up(self) -> bool:
-        """Whether records wait here for a broker; what is written now goes behind them."""
         return len(self._producer) > 0 and time.monotonic() - self._landed_at > HELD_UP_SECONDS
 
     def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None:
@@ -172,7 +177,7 @@ class Transport:
             AccessDeniedError: Kafka does not let us write there.
             LogError: it refuses the record for another reason, such as an unknown topic.
         """
-        report = self._report if receipt is None else _reporting(receipt, self._report)
+        report = self._report if receipt is None else partial(self._report_to, receipt)
         self._produce(self._operations, value, self._operation_key, headers, report)
 
     def ask(self, value: bytes) -> None:
@@ -240,7 +245,6 @@ class Transport:
         return time.clock_gettime(CLOCK) if CLOCK is not None else time.monotonic()
 
     def wait_landed(self, receipt: LogReceipt, timeout_seconds: float) -> bool:
-        """Waits until an operation is on the log; False after the time-out."""
         deadline = time.monotonic() + timeout_seconds
         while not receipt.landed.is_set():
             left = deadline - time.monotonic()
@@ -259,15 +263,3 @@ class Transport:
                 self._producer.flush(1.0)
             # Else its threads and its way to the broker were there until Python looks for cycles.
             self._producer.close()
-
-
-def _reporting(receipt: LogReceipt, note: Callable[[KafkaError | None, Any], None]) -> Any:
-    def report(error: KafkaError | None, record: Any) -> None:
-        note(error, record)
-        if error is not None:
-            receipt.error = error.str()
-        else:
-            receipt.position = record.offset()
-        receipt.landed.set()
-
-    return report

@@ -141,19 +141,9 @@ def _ask_while_it_comes_up(
             if error.args[0].code() not in COMING_UP or time.monotonic() >= limit:
                 raise
             time.sleep(AGAIN_SECONDS)
-            _look_again(consumer, topic, left, kafka)
-
-
-def _look_again(
-    consumer: Consumer, topic: str, timeout_seconds: float, kafka: KafkaSettings | None
-) -> None:
-    """Lets librdkafka ask for a topic: it takes what it does not know for what never will be.
-
-    Raises:
-        AccessDeniedError: Kafka only does not say that the topic is there.
-    """
-    with suppress(KafkaException):
-        raise_if_hidden(consumer, topic, timeout_seconds, kafka)
+            # Has librdkafka ask for the topic: what it does not know it takes for what never is.
+            with suppress(KafkaException):
+                raise_if_hidden(consumer, topic, left, kafka)
 
 
 def take_batch(
