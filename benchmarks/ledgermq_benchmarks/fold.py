@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ledgermq.core.apply import apply, new_state
 from ledgermq.protocol.operations import Commit, Get, Open, OpenConsumer, Operation, Put
 from ledgermq.protocol.outcomes import Delivered
-from ledgermq.wire.content.content import Content, encode_content
+from ledgermq.wire.content.content import encode_content
 from ledgermq.wire.framing.codec import decode_operation, encode_chunk, encode_operation
 
 BODY_BYTES = 200
@@ -19,7 +19,7 @@ START_US = 1_700_000_000_000_000
 
 def _operations(batches: int) -> list[bytes]:
     """A producer that puts and commits, a consumer that commits what it was delivered."""
-    content = encode_content(Content(body=os.urandom(BODY_BYTES)))
+    content = encode_content(os.urandom(BODY_BYTES))
     queue = "queue:bench"
     found: list[Operation] = [
         opening(b"p" * 16, "TRANSACTED"),

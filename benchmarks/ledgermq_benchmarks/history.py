@@ -29,7 +29,7 @@ from ledgermq.embedded import EmbeddedBroker
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.limits import SUSPECT_TIMEOUT_MS_MAX
 from ledgermq.protocol.outcomes import Delivered, Refused
-from ledgermq.wire.content.content import Content, encode_content
+from ledgermq.wire.content.content import encode_content
 from ledgermq.wire.framing.codec import encode_operation
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq_benchmarks.environment import environment
@@ -61,7 +61,7 @@ class History:
     def __init__(self, messages: int, seed: int) -> None:
         self._messages = messages
         self._random = random.Random(seed)
-        self._content = encode_content(Content(body=self._random.randbytes(BODY_BYTES)))
+        self._content = encode_content(self._random.randbytes(BODY_BYTES))
         self._state = new_state()
         self._numbers: dict[int, int] = {}
         self._held: dict[int, list[int]] = {}

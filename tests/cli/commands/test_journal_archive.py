@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ledgermq.wire.content.content import Content, encode_content
+from ledgermq.wire.content.content import encode_content
 from ledgermq.wire.content.message_header import make_header
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq_spark.journal.archive import Archive, JournalArchiveError, JournalBusyError
@@ -43,7 +43,7 @@ def row(position, body, queue="orders", **properties):
         "persistent": True,
         "properties": json.dumps(properties),
         "header": None if header is None else encode_record(HEADER, header),
-        "content": encode_content(Content(body=body, client_time=0)),
+        "content": encode_content(body, client_time=0),
     }
 
 

@@ -256,7 +256,7 @@ def test_a_message_that_cannot_be_read_hides_no_other(cli, queue, connection, mo
         producer = session.producer(f"queue:{queue}")
         producer.send("before")
         with monkeypatch.context() as garbled:
-            garbled.setattr(making, "encode_fields", lambda *_given, **_named: b"garbage")
+            garbled.setattr(making, "encode_content", lambda *_given, **_named: b"garbage")
             producer.send("garbled")
         producer.send("behind")
     assert [line.split("\t")[-1][:8] for line in cli("browse", queue).lines[1:]] == [

@@ -163,7 +163,7 @@ def test_a_replay_stops_at_what_cannot_be_put_and_goes_on_there(
         producer = session.producer("queue:orders")
         ids = [producer.send("small").message_id, producer.send("x" * 5_000).message_id]
         with monkeypatch.context() as broken:
-            broken.setattr("ledgermq.client.sending.making.encode_fields", lambda *_: b"garbage")
+            broken.setattr("ledgermq.client.sending.making.encode_content", lambda *_: b"garbage")
             garbage = producer.send("no").message_id
         # Records are stamped by the millisecond.
         time.sleep(0.05)

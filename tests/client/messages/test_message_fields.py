@@ -22,7 +22,10 @@ def raw(body="text", *, header=None, **fields):
     """A message as the queue manager delivers it."""
     (message,) = delivered(0, 5, 1, 1).messages
     content = Content(body=body, reply_to="queue:back", client_time=1_500_000)
-    message |= {"content": encode_content(content), **fields}
+    message |= {
+        "content": encode_content(content.body, content.reply_to, content.client_time),
+        **fields,
+    }
     if header is not None:
         message["header"] = header
     return message

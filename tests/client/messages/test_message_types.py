@@ -287,7 +287,7 @@ def test_a_body_that_does_not_decode_is_named_and_not_lost(connection, queue, mo
     """Its header can be read; it goes back, and is acknowledged, like any other."""
     with connection.session(transacted=True) as session:
         with monkeypatch.context() as patched:
-            patched.setattr(making, "encode_fields", lambda *_: b"nonsense")
+            patched.setattr(making, "encode_content", lambda *_: b"nonsense")
             session.producer(queue).send("x", properties={"a": 1})
         broken = ledgermq.ObjectBody.encoded("json", b"[")
         session.producer(queue).send(broken)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import ledgermq
 from ledgermq.client.messages.property_access import RESERVED, check_property_names
 from ledgermq.selector.grammar import KEYWORDS
-from ledgermq.wire.content.content import Content, encode_content
+from ledgermq.wire.content.content import encode_content
 
 PLAIN = {
     ledgermq.TextMessage: "",
@@ -30,7 +30,7 @@ def test_ses_33_a_message_without_content_is_empty(kind):
     assert message.unloaded_body == PLAIN[kind]
     assert (message.correlation_id, message.reply_to, message.type) == (None, None, None)
     assert message.properties == {}
-    encode_content(Content(body=message.unloaded_body))
+    encode_content(message.unloaded_body)
 
 
 @pytest.mark.parametrize("kind", PLAIN)

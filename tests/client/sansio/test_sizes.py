@@ -12,7 +12,7 @@ from ledgermq.errors import BrokerUnavailableError, LogError
 from ledgermq.protocol.limits import CONTENT_BYTES_MAX, GROUP_SEQUENCE_MAX, HEADER_BYTES_MAX
 from ledgermq.protocol.operations import Open, OpenConsumer, Put
 from ledgermq.testing import MemoryBroker
-from ledgermq.wire.content.content import encode_fields
+from ledgermq.wire.content.content import encode_content
 from ledgermq.wire.framing.codec import encode_operation
 from ledgermq.wire.framing.confluent import SCHEMA_HEADER
 from ledgermq.wire.framing.headers import operation_headers, with_identity
@@ -20,7 +20,7 @@ from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
 
 QUEUE = "queue:q"
 # What encoding takes around a body of bytes.
-AROUND = len(encode_fields(b"x" * CONTENT_BYTES_MAX, None, 2**50)) - CONTENT_BYTES_MAX
+AROUND = len(encode_content(b"x" * CONTENT_BYTES_MAX, None, 2**50)) - CONTENT_BYTES_MAX
 MODES = ["AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED"]
 OVER = {
     "content": {"body": b"x" * (CONTENT_BYTES_MAX + 1 - AROUND)},

@@ -14,7 +14,7 @@ from ledgermq.core.entry import Listener
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Addressed, Delivered
-from ledgermq.wire.content.content import Content, encode_content
+from ledgermq.wire.content.content import encode_content
 from ledgermq.wire.framing.codec import (
     NOT_STAMPED,
     decode_operation,
@@ -166,7 +166,7 @@ class Script:
         self, body: str = "x", priority: int = 4, header: op.Header | None = None
     ) -> op.PutMessage:
         """A message to put."""
-        content = encode_content(Content(body=body, client_time=self.now_us))
+        content = encode_content(body, client_time=self.now_us)
         message: op.PutMessage = {
             "message_id": self.identifier(),
             "priority": priority,

@@ -7,7 +7,7 @@ import time
 
 from ledgermq.client.session import Session
 from ledgermq.protocol.operations import Put, PutMessage
-from ledgermq.wire.content.content import Body, encode_fields
+from ledgermq.wire.content.content import Body, encode_content
 from support.scripts.verbs import group_id, message_of
 
 __all__ = ["group_id", "put"]
@@ -35,6 +35,6 @@ def _made(word: str, bodies: dict[str, Body]) -> PutMessage:
     message = message_of(word)
     name = message["content"].decode()
     body = bodies.get(name, name.partition("/")[0])
-    message["content"] = encode_fields(body, None, time.time_ns() // 1000)
+    message["content"] = encode_content(body, None, time.time_ns() // 1000)
     message["message_id"] = os.urandom(16)
     return message

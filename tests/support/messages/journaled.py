@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from ledgermq.wire.content.content import Content, encode_content
+from ledgermq.wire.content.content import encode_content
 from ledgermq.wire.content.journaled import JournaledMessage
 from ledgermq.wire.content.message_header import make_header
 
@@ -39,7 +39,7 @@ def journaled(
         priority=7,
         persistent=False,
         header=made,
-        content=encode_content(Content(body=body, reply_to="queue:answers", client_time=0)),
+        content=encode_content(body, reply_to="queue:answers", client_time=0),
         is_live=True,
         backup=None,
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ledgermq.errors import MessageEOFError, MessageFormatError, MessageNotWriteableError
 from ledgermq.wire.content.bodies import ReadOnlyDict, StreamBody
-from ledgermq.wire.content.content import Content, decode_content, encode_content
+from ledgermq.wire.content.content import decode_content, encode_content
 from ledgermq.wire.content.objects import ObjectBody
 from ledgermq.wire.framing.codec import UndecodableError, encode_record
 
@@ -28,7 +28,7 @@ values = (
 
 def carried(body):
     """A body as it comes out of a content."""
-    return decode_content(encode_content(Content(body=body))).body
+    return decode_content(encode_content(body)).body
 
 
 @given(st.lists(values, max_size=8))
@@ -98,7 +98,7 @@ def test_streams_are_compared_by_their_values():
 def test_text_that_is_no_unicode_is_refused_in_a_stream():
     """A lone surrogate cannot be written."""
     with pytest.raises(ValueError, match="surrogates"):
-        encode_content(Content(body=StreamBody(["\ud800"])))
+        encode_content(StreamBody(["\ud800"]))
 
 
 @pytest.mark.parametrize("encoding", ["json", "pickle"])
@@ -111,7 +111,7 @@ def test_an_object_body_comes_back_as_it_was_sent(encoding):
 
 def test_a_body_that_is_cut_does_not_decode():
     """Bytes that end within a body raise UndecodableError."""
-    whole = encode_content(Content(body=StreamBody(["some text"])))
+    whole = encode_content(StreamBody(["some text"]))
     for end in range(len(whole)):
         with pytest.raises(UndecodableError):
             decode_content(whole[:end])

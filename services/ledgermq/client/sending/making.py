@@ -25,7 +25,7 @@ from ledgermq.protocol.limits import (
     TIMING_MS_MAX,
 )
 from ledgermq.protocol.operations import Group, PropertyValue, PutMessage
-from ledgermq.wire.content.content import ContentError, encode_fields
+from ledgermq.wire.content.content import ContentError, encode_content
 from ledgermq.wire.content.message_header import make_header
 
 
@@ -84,7 +84,7 @@ def make_message(
             redelivery_limit=sending.redelivery_limit,
             **times_ms,
         )
-        encoded = encode_fields(body, reply_to, time.time_ns() // 1000)
+        encoded = encode_content(body, reply_to, time.time_ns() // 1000)
     except (ContentError, MessageFormatError) as error:
         raised = error.raised if isinstance(error, ContentError) else type(error)
         raise raised(

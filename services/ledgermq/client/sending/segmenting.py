@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ledgermq.errors import IllegalStateError, MessageFormatError, MessageTooLargeError
 from ledgermq.errors.shown import shown
-from ledgermq.wire.content.content import encode_fields
+from ledgermq.wire.content.content import encode_content
 
 # A character of UTF-8 has at most so many bytes; a length is written with at most so many, too.
 CHARACTER_BYTES_MAX: Final = 4
@@ -74,7 +74,7 @@ def pieces_of(body: Any, bytes_max: int, destination: str) -> list[str | bytes]:
 
 def segment_bytes_max(content_bytes_max: int, reply_to: str | None, destination: str) -> int:
     """How many bytes of body a content of so many bytes can carry; an error if none."""
-    around = len(encode_fields(b"", reply_to, time.time_ns() // 1000)) + CHARACTER_BYTES_MAX
+    around = len(encode_content(b"", reply_to, time.time_ns() // 1000)) + CHARACTER_BYTES_MAX
     if content_bytes_max <= around:
         raise MessageTooLargeError(
             f"message to {destination} was not sent: it takes messages of {content_bytes_max} "

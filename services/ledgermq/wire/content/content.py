@@ -43,13 +43,8 @@ class Content:
     client_time: int = 0
 
 
-def encode_content(content: Content) -> bytes:
+def encode_content(body: Any, reply_to: str | None = None, client_time: int = 0) -> bytes:
     """The bytes of a content; ContentError names what cannot be carried."""
-    return encode_fields(content.body, content.reply_to, content.client_time)
-
-
-def encode_fields(body: Any, reply_to: str | None, client_time: int) -> bytes:
-    """The bytes of the content that these would make, without making it."""
     datum = {"body": _checked_body(body), "reply_to": reply_to, "client_time": client_time}
     try:
         return encode_record(CONTENT, datum)
