@@ -369,7 +369,7 @@ def test_records_that_come_by_again_leave_the_memory_of_others_alone(monkeypatch
     consumer = SmallRecords()
     monkeypatch.setattr(bodies_module, "READ_BYTES", 120_000)
     monkeypatch.setattr(bodies_module, "take_batch", lambda one, count, _: one.consume(count))
-    reader = LogReader("127.0.0.1:9092", "t", 0, 5)
+    reader = LogReader(Ledger("127.0.0.1:9092", Topics("t"), Claim("QM1", 0, 1), 5.0))
     monkeypatch.setattr(reader, "_consumer", consumer)
     for position in range(900, -1, -10):
         assert reader.value_at(position) == bytes(100)

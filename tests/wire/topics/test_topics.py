@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from ledgermq.processor.checkpoints.stored_records import checkpoint_producer, write_all
 from ledgermq.wire.topics.address import AddressError
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import (
     CHECKPOINTS_SEGMENT_BYTES,
     TopicError,
@@ -20,6 +21,7 @@ from ledgermq.wire.topics.log_topics import (
     lane_partition,
 )
 from ledgermq.wire.topics.reading import partition_reader
+from ledgermq.wire.topics.registry import Claim
 
 pytestmark = pytest.mark.kafka
 PREFIXES = itertools.count()
@@ -106,7 +108,7 @@ def test_topics_are_created_with_explicit_settings(broker, admin, topics):
 def test_checkpoints_that_were_replaced_do_not_stay(broker, topics):
     """Kafka closed a segment after a gigabyte or a week, and workers read it all at their start."""
     ensure_topics(broker.bootstrap, topics, partitions=1, lanes=1)
-    producer = checkpoint_producer(broker.bootstrap, 30.0)
+    producer = checkpoint_producer(Ledger(broker.bootstrap, topics, Claim("QM1", 0, 1), 30.0))
     records = [(b"QM1/chunk/%d" % (number % 2), os.urandom(1024 * 1024)) for number in range(40)]
     write_all(producer, topics.checkpoints, 0, records, 60.0)
 
