@@ -20,7 +20,7 @@ from ledgermq.processor.worker.process import PARENT_VARIABLE
 from ledgermq.processor.worker.readiness import wait_for_another_worker, wait_for_worker
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import Topics, ensure_topics
-from ledgermq.wire.topics.reading import partition_reader
+from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import claim_queue_manager, list_queue_managers
 from ledgermq_benchmarks.run import BenchError
 
@@ -150,7 +150,7 @@ class BenchPlace:
         return {"resident": found["VmRSS"] * 1024, "peak": found["VmHWM"] * 1024}
 
     def checkpoint_records(self) -> int:
-        with partition_reader(self.bootstrap, PATIENCE_SECONDS) as reader:
+        with PartitionReader(self.bootstrap, PATIENCE_SECONDS) as reader:
             return reader.ends(self.topics.checkpoints, 0)[1]
 
     def processor_seconds(self) -> float:

@@ -8,7 +8,7 @@ from ledgermq.wire.framing.codec import encode_operation
 from ledgermq.wire.framing.confluent import ConfluentFraming
 from ledgermq.wire.framing.schema_registry import registered_forms
 from ledgermq.wire.topics.appending import append_record
-from ledgermq.wire.topics.reading import partition_reader
+from ledgermq.wire.topics.reading import PartitionReader
 from support.brokers.registry_gate import RegistryGate
 
 TICK = "ledgermq.operation.Tick"
@@ -90,7 +90,7 @@ def test_what_commands_write_is_framed_too(cli, worker, topic_prefix, connection
     """With the registry in the environment a command is a writer like others."""
     connection.admin.create_queue("framed")
     position = cli("put", "queue:framed", "text", "--json").document["position"]
-    with partition_reader(worker, 30, as_written=True) as reader:
+    with PartitionReader(worker, 30, as_written=True) as reader:
         assert reader.record_at(f"{topic_prefix}.operations", 0, position).value()[:1] == b"\0"
     with connection.session() as session, session.consumer("queue:framed") as consumer:
         assert consumer.receive(20).body == "text"

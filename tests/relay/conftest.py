@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 import ledgermq
 from ledgermq.relay.bridge_in import BridgeIn
-from ledgermq.wire.topics.reading import partition_reader
+from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import claim_queue_manager
 from support.brokers.worker_process import Place, new_place
 from support.checkout import SERVICES
@@ -97,7 +97,7 @@ class Ways:
 
     def ends(self, topic: str) -> list[int]:
         """Where the partitions of a topic of Kafka end, whatever is committed."""
-        with partition_reader(self.bootstrap, 30) as reader:
+        with PartitionReader(self.bootstrap, 30) as reader:
             count = reader.partition_count(topic)
             return [reader.ends(topic, one)[1] for one in range(count)]
 

@@ -25,7 +25,7 @@ from confluent_kafka.admin import (
 
 from ledgermq.wire.kafka.rights import rights_of
 from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT, Topics
-from ledgermq.wire.topics.reading import partition_reader
+from ledgermq.wire.topics.reading import PartitionReader
 from support.brokers.secured_broker import Authority
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -58,7 +58,7 @@ ANY_ACL = AclBindingFilter(
 
 def records(secured):
     """All that stands on each topic, as its raw bytes."""
-    with partition_reader(secured.broker.bootstrap, 30, as_written=True) as reader:
+    with PartitionReader(secured.broker.bootstrap, 30, as_written=True) as reader:
         return {
             (topic, partition): [
                 (one.key(), one.value())

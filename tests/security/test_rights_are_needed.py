@@ -14,7 +14,7 @@ from ledgermq.errors import AccessDeniedError, ConnectionClosedError
 from ledgermq.processor.worker.membership import session_timeout_seconds
 from ledgermq.relay.transaction_markers import finish_transaction
 from ledgermq.wire.kafka.rights import Right, rights_of, rights_of_bridge
-from ledgermq.wire.topics.reading import partition_reader
+from ledgermq.wire.topics.reading import PartitionReader
 from support.brokers.open_transaction import leave_open
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -144,7 +144,7 @@ def test_a_bridge_needs_no_right_beyond_those_printed(secured, bridging):
     """From a topic to a queue, and from there to a topic."""
     ended = bridging("queue:bridged")
     assert ended.code == 0, ended.err
-    with partition_reader(secured.broker.bootstrap, 20) as reader:
+    with PartitionReader(secured.broker.bootstrap, 20) as reader:
         (record, *_) = reader.records("foreign-out", 0, 0)
     assert record.value() == b"tea"
 

@@ -29,7 +29,7 @@ from ledgermq.protocol.administration import VersionOffered
 from ledgermq.wire.framing.codec import decode_operation, encode_record, kinds_in
 from ledgermq.wire.topics.identity import log_identity
 from ledgermq.wire.topics.log_topics import lane_partition
-from ledgermq.wire.topics.reading import partition_reader
+from ledgermq.wire.topics.reading import PartitionReader
 from support.brokers.foreign_batches import producers, write_unnamed_header
 from support.brokers.raw_client import RawSession
 from support.brokers.traffic import Traffic
@@ -186,7 +186,7 @@ class Fuzz:
             producer.abort_transaction(20)
         # The broker marks the end a moment later.
         limit = time.monotonic() + 20
-        with partition_reader(self.place.bootstrap, 20) as reader:
+        with PartitionReader(self.place.bootstrap, 20) as reader:
             while reader.ends(topic, 0)[1] < landed[0] + 2:
                 assert time.monotonic() < limit, f"no marker came on {topic}"
                 time.sleep(0.01)
@@ -204,7 +204,7 @@ class Fuzz:
     def _whole_checkpoint(self) -> None:
         """A checkpoint of this log whose chunks are all there, and are no state."""
         place, one = self.place, self.random
-        with partition_reader(place.bootstrap, 20) as reader:
+        with PartitionReader(place.bootstrap, 20) as reader:
             position = one.randrange(reader.ends(place.topics.operations, 0)[1])
             record = reader.record_at(place.topics.operations, 0, position)
         if record is None:

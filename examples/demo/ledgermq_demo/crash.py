@@ -15,7 +15,7 @@ from ledgermq.protocol.operations import Open, SessionOperation
 from ledgermq.protocol.outcomes import Opened, Outcome, Reply
 from ledgermq.wire.framing.codec import UndecodableError, decode_chunk, decode_operation
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
-from ledgermq.wire.topics.reading import partition_reader
+from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class UnderWay:
 
 
 def ends_of(bootstrap: str, topics: Topics, claim: Claim) -> Ends:
-    with partition_reader(bootstrap, TIMEOUT_SECONDS) as reader:
+    with PartitionReader(bootstrap, TIMEOUT_SECONDS) as reader:
         return Ends(
             operations=reader.ends(topics.operations, claim.partition)[1],
             lanes=tuple(
@@ -68,7 +68,7 @@ def under_way(bootstrap: str, topics: Topics, claim: Claim, ends: Ends) -> Under
     state, unanswered, folded_to = new_state(), 0, -1
     open_puts: list[int] = []
     open_gets: list[int] = []
-    with partition_reader(bootstrap, TIMEOUT_SECONDS) as reader:
+    with PartitionReader(bootstrap, TIMEOUT_SECONDS) as reader:
         answered: set[tuple[int, int]] = set()
         for lane, end in enumerate(ends.lanes):
             partition = lane_partition(claim.partition, claim.lanes, lane)

@@ -25,7 +25,7 @@ from ledgermq.wire.framing.codec import (
     encode_record,
     outcome_to_union,
 )
-from ledgermq.wire.topics.reading import LogUnreadableError, partition_reader
+from ledgermq.wire.topics.reading import LogUnreadableError, PartitionReader
 from ledgermq_spark.log.positions import LogUnreachableError, partition_ranges
 
 __all__ = [
@@ -134,7 +134,7 @@ def read_checkpoints(bootstrap: str, topic: str, partition: int, queue_manager: 
     (place,) = partition_ranges(bootstrap, topic, [partition])
     found = Checkpoints()
     try:
-        with partition_reader(bootstrap, TIMEOUT_SECONDS) as reader:
+        with PartitionReader(bootstrap, TIMEOUT_SECONDS) as reader:
             for record in reader.records(topic, partition, place.start, place.end):
                 _take(found, queue_manager, record.key(), record.value())
     except LogUnreadableError as error:

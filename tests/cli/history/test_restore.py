@@ -18,7 +18,7 @@ from ledgermq.processor.checkpoints.digests import chunk_digest
 from ledgermq.processor.checkpoints.loading import load
 from ledgermq.protocol.outcomes import Refused
 from ledgermq.wire.framing.codec import decode_record, encode_chunk, encode_record
-from ledgermq.wire.topics.reading import partition_reader
+from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.rebuild.rebuild import rebuild_at
 from support.brokers import topic_surgery as surgery
@@ -164,7 +164,7 @@ def test_a_wrong_checkpoint_is_told_and_taken_away(worked, restore, spark):
     """A whole one of a wrong state wins at a start, until a restore at its position or below."""
     right, wrong = positions(worked)
     assert spoil_newest(worked) == wrong
-    with partition_reader(worked.bootstrap, 20.0) as reader:
+    with PartitionReader(worked.bootstrap, 20.0) as reader:
         loaded = load(reader, worked.ledger)
     assert loaded.state.position == wrong
     before = records_in(worked)

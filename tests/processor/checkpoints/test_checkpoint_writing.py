@@ -36,7 +36,7 @@ class Desk:
         self.maker = Checkpointer(ledger, Loaded(state=state, identity=identity), "w")
         monkeypatch.setattr(self.maker, "_write", self._take)
         reader = SimpleNamespace(ends=lambda *_: (0, 0))
-        monkeypatch.setattr(self.maker, "_open_reader", lambda: reader)
+        self.maker.__dict__["_reader"] = reader
 
     def _take(self, records) -> None:
         for name, value in records:

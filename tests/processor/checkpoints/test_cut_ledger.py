@@ -12,7 +12,7 @@ from ledgermq.protocol.outcomes import Accepted
 from ledgermq.wire.framing.answers import encode_answer
 from ledgermq.wire.framing.codec import encode_chunk
 from ledgermq.wire.topics.log_topics import ensure_topics
-from ledgermq.wire.topics.reading import partition_reader
+from ledgermq.wire.topics.reading import PartitionReader
 from support.brokers import topic_surgery as surgery
 from support.brokers.worker_process import new_place
 from support.checks.history import check_history, read_partition
@@ -37,7 +37,7 @@ def put_back(place, records):
 
 def wait_for_leader(place):
     """Waits until a broker that came up answers for the ledger."""
-    with partition_reader(place.bootstrap, 30.0) as reader:
+    with PartitionReader(place.bootstrap, 30.0) as reader:
         reader.ends(place.topics.operations, 0)
 
 

@@ -44,7 +44,7 @@ def kafka(monkeypatch) -> SimpleNamespace:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         kafka.written += records
 
-    monkeypatch.setattr("ledgermq.wire.topics.ledger.partition_reader", reader)
+    monkeypatch.setattr("ledgermq.wire.topics.ledger.PartitionReader", reader)
     monkeypatch.setattr(discarding, "read_stored_records", stored)
     monkeypatch.setattr(discarding, "checkpoint_producer", lambda *_: None)
     monkeypatch.setattr(discarding, "write_all", write)

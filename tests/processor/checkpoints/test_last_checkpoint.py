@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ledgermq.processor.checkpoints.loading import read_manifests
-from ledgermq.wire.topics.reading import partition_reader
+from ledgermq.wire.topics.reading import PartitionReader
 
 
 @pytest.mark.kafka
@@ -19,7 +19,7 @@ def test_what_a_stopped_worker_folded_is_in_a_checkpoint(place):
             for number in range(20):
                 session.producer("queue:q").send(str(number))
     assert first.stop() == 0
-    with partition_reader(place.bootstrap, 30.0) as reader:
+    with PartitionReader(place.bootstrap, 30.0) as reader:
         _, end = reader.ends(place.topics.operations, place.claim.partition)
         manifests = read_manifests(reader, place.ledger)
     assert manifests[0]["position"] == end - 1

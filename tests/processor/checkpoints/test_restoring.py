@@ -70,7 +70,7 @@ def test_a_whole_checkpoint_that_makes_no_state_is_of_no_use(monkeypatch):
         yield SimpleNamespace(ends=lambda *_: (0, 9))
 
     here = SimpleNamespace(difference=lambda _: "", lost_outcomes=lambda _: None, identity=None)
-    monkeypatch.setattr("ledgermq.wire.topics.ledger.partition_reader", reader)
+    monkeypatch.setattr("ledgermq.wire.topics.ledger.PartitionReader", reader)
     monkeypatch.setattr(restoring, "log_of", lambda *_: here)
     monkeypatch.setattr(restoring, "read_stored_records", lambda *_: stored)
     (found,) = find_checkpoints(Ledger("", Topics("ledgermq"), Claim("QM1", 0, 1), 1.0))

@@ -315,11 +315,8 @@ def read_a_body():
 
 def read_a_partition():
     """Reads a partition, and closes what reads it."""
-    reader = PartitionReader("127.0.0.1:9092", 5)
-    try:
+    with PartitionReader("127.0.0.1:9092", 5) as reader:
         list(reader.records("t", 0, 3))
-    finally:
-        reader.close()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import ledgermq
 from ledgermq.embedded.broker import EmbeddedBroker
 from ledgermq.processor.checkpoints.discarding import discard_checkpoints
 from ledgermq.wire.topics.log_topics import lane_partition
-from ledgermq.wire.topics.reading import LogDamagedError, partition_reader
+from ledgermq.wire.topics.reading import LogDamagedError, PartitionReader
 from support.brokers.damage import flip_bit
 from support.brokers.worker_process import new_place
 
@@ -92,7 +92,7 @@ def test_readers_of_the_log_name_a_damaged_record(damaged):
     """And what to do; nobody takes it as it is."""
     topic = damaged.topics.operations
     with (
-        partition_reader(damaged.bootstrap, 20.0) as reader,
+        PartitionReader(damaged.bootstrap, 20.0) as reader,
         pytest.raises(LogDamagedError, match=f"{topic}-0 holds a record that is damaged"),
     ):
         list(reader.records(topic, 0, 0))
@@ -103,7 +103,7 @@ def test_what_is_read_after_a_damaged_record_is_read_in_peace(damaged):
     topics, claim = damaged.topics, damaged.claim
     lanes = [lane_partition(claim.partition, claim.lanes, lane) for lane in range(claim.lanes)]
     for _ in range(20):
-        with partition_reader(damaged.bootstrap, 20.0) as reader:
+        with PartitionReader(damaged.bootstrap, 20.0) as reader:
             for lane in lanes:
                 with pytest.raises(LogDamagedError):
                     list(reader.records(topics.operations, 0, 0))

@@ -6,7 +6,7 @@ import pytest
 
 from ledgermq.processor.worker.membership import running_workers
 from ledgermq.wire.framing.confluent import readable_headers
-from ledgermq.wire.topics.reading import partition_reader
+from ledgermq.wire.topics.reading import PartitionReader
 from support.brokers.foreign_batches import producers, write_unnamed_header
 
 pytestmark = pytest.mark.kafka
@@ -48,7 +48,7 @@ def test_a_header_whose_name_is_no_text_stops_no_worker(place, value):
 def test_a_name_that_is_no_text_is_seen_however_often_one_looks(place):
     """The first look is an error; a second one at the same record once ended the process."""
     write_unnamed_header(place.bootstrap, place.topics.questions, b"x", headers=[("a", b"b")])
-    with partition_reader(place.bootstrap, 20) as reader:
+    with PartitionReader(place.bootstrap, 20) as reader:
         record = reader.record_at(place.topics.questions, 0, 0)
     assert [readable_headers(record) for _ in range(1000)] == [None] * 1000
     assert record.value() == b"x"

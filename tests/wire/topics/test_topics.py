@@ -20,7 +20,7 @@ from ledgermq.wire.topics.log_topics import (
     ensure_topics,
     lane_partition,
 )
-from ledgermq.wire.topics.reading import partition_reader
+from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim
 
 pytestmark = pytest.mark.kafka
@@ -113,7 +113,7 @@ def test_checkpoints_that_were_replaced_do_not_stay(broker, topics):
     write_all(producer, topics.checkpoints, 0, records, 60.0)
 
     def kept_bytes():
-        with partition_reader(broker.bootstrap, 15.0) as reader:
+        with PartitionReader(broker.bootstrap, 15.0) as reader:
             found = reader.records(topics.checkpoints, 0, *reader.ends(topics.checkpoints, 0))
             return sum(len(one.value() or b"") for one in found)
 

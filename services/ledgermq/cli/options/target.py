@@ -136,11 +136,10 @@ class Target:
             ) from error
         return admin
 
-    def reader(self, *, as_written: bool = False) -> contextlib.closing[PartitionReader]:
-        """A reader of the log topics for as long as a block runs."""
-        from ledgermq.wire.topics.reading import partition_reader
+    def reader(self, *, as_written: bool = False) -> PartitionReader:
+        from ledgermq.wire.topics.reading import PartitionReader
 
-        return partition_reader(self.bootstrap, self.timeout_seconds, as_written=as_written)
+        return PartitionReader(self.bootstrap, self.timeout_seconds, as_written=as_written)
 
     def claim(self) -> Claim:
         """Raises QueueManagerNotFoundError if there is no queue manager of that name."""

@@ -25,6 +25,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer
@@ -117,7 +118,6 @@ class Checkpointer:
         self._taken: dict[tuple[int, int], TakenBlock | None] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
         self._producer: Producer | None = None
-        self._reader: PartitionReader | None = None
         self.durable: dict[str, Any] | None = loaded.manifest
         self.durable_at = time.monotonic()
         self.encoding_seconds = 0.0
@@ -232,7 +232,7 @@ class Checkpointer:
             record_digest=snapshot.record_digest,
             version=snapshot.version,
             chain=snapshot.chain,
-            lane_ends=lane_ends(self._open_reader(), self._ledger),
+            lane_ends=lane_ends(self._reader, self._ledger),
             worker=self._worker,
         )
         crash_point("before-manifest")
@@ -247,7 +247,7 @@ class Checkpointer:
         holds, where the log is trimmed.
         """
         topic, partition = self._ledger.checkpoints
-        (before, until), ends = self._ends, self._open_reader().ends(topic, partition)
+        (before, until), ends = self._ends, self._reader.ends(topic, partition)
         own, self._own_records = self._own_records, 0
         self._ends = ends
         if ends[0] <= before and ends[1] >= until:
@@ -268,7 +268,7 @@ class Checkpointer:
         A worker that is frozen while it tidies up goes on with that when it wakes, and takes away
         what its successor has found stored, and needs by then.
         """
-        for record in self._open_reader().records(*self._ledger.checkpoints, start, end):
+        for record in self._reader.records(*self._ledger.checkpoints, start, end):
             name, value = parse_key(self._name, record.key()), record.value()
             if not isinstance(name, str):
                 continue
@@ -288,12 +288,9 @@ class Checkpointer:
             "worker that was frozen while it tidied up. The next checkpoint writes them again"
         )
 
-    def _open_reader(self) -> PartitionReader:
-        if self._reader is None:
-            self._reader = PartitionReader(
-                self._ledger.bootstrap, self._ledger.timeout_seconds, KAFKA_LOGGER
-            )
-        return self._reader
+    @cached_property
+    def _reader(self) -> PartitionReader:
+        return self._ledger.reader(KAFKA_LOGGER)
 
     def _write(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         if self._producer is None:

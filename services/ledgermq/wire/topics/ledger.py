@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from contextlib import closing
 from dataclasses import dataclass
 
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
-from ledgermq.wire.topics.reading import PartitionReader, partition_reader
+from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim
 
 
@@ -44,6 +43,5 @@ class Ledger:
         """The ledger as texts for people name it."""
         return f"{self.topics.operations}-{self.claim.partition}"
 
-    def reader(self, logger: logging.Logger | None = None) -> closing[PartitionReader]:
-        """A reader of these topics for as long as the block runs."""
-        return partition_reader(self.bootstrap, self.timeout_seconds, logger)
+    def reader(self, logger: logging.Logger | None = None) -> PartitionReader:
+        return PartitionReader(self.bootstrap, self.timeout_seconds, logger)

@@ -6,8 +6,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import Any, Self, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -186,6 +186,7 @@ def close_aside(consumer: Consumer) -> None:
 class PartitionReader:
     """Reads any partition; for one thread at a time. What librdkafka logs goes to `logger`.
 
+    Values are in single-object framing, or `as_written`.
     Whatever it is asked, it raises AuthenticationFailedError if Kafka does not let us in, and
     AccessDeniedError if it does not let us read.
     """
@@ -217,6 +218,15 @@ class PartitionReader:
             self._kafka,
         )
         self._consumer = self._made()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._consumer.close()
 
     def _made(self) -> Consumer:
         if self._logger is None:
@@ -300,19 +310,3 @@ class PartitionReader:
             if message.offset() == offset:
                 return message
         return None
-
-    def close(self) -> None:
-        self._consumer.close()
-
-
-def partition_reader(
-    bootstrap: str,
-    timeout_seconds: float,
-    logger: logging.Logger | None = None,
-    kafka: KafkaSettings | None = None,
-    *,
-    as_written: bool = False,
-) -> closing[PartitionReader]:
-    """A reader for as long as the block runs; values in single-object framing, or as written."""
-    reader = PartitionReader(bootstrap, timeout_seconds, logger, kafka, as_written=as_written)
-    return closing(reader)

@@ -20,7 +20,7 @@ from ledgermq.wire.framing.codec import (
 from ledgermq.wire.kafka.settings import KafkaSettings
 from ledgermq.wire.topics.appending import NotAppendedError, append_record
 from ledgermq.wire.topics.log_topics import LANES_DEFAULT, Topics
-from ledgermq.wire.topics.reading import LogUnreadableError, PartitionReader, partition_reader
+from ledgermq.wire.topics.reading import LogUnreadableError, PartitionReader
 
 CLAIM: Final = "ledgermq.registry.Claim"
 # So many records of a log may be none of a queue manager before nobody looks for further ones.
@@ -57,7 +57,7 @@ def list_queue_managers(
     Here and below AuthenticationFailedError and AccessDeniedError say that Kafka refuses it.
     """
     try:
-        with partition_reader(bootstrap, timeout_seconds, kafka=kafka) as reader:
+        with PartitionReader(bootstrap, timeout_seconds, kafka=kafka) as reader:
             return _read(reader, topics)
     except LogUnreadableError as error:
         raise RegistryUnreadableError(
@@ -108,7 +108,7 @@ def queue_managers_on_log(
 ) -> dict[int, str]:
     """By partition, whose entries the log has, as their keys say; no claim is asked for."""
     try:
-        with partition_reader(bootstrap, timeout_seconds) as reader:
+        with PartitionReader(bootstrap, timeout_seconds) as reader:
             partitions = range(reader.partition_count(topics.operations))
             found = {one: _named_on_log(reader, topics, one) for one in partitions}
     except LogUnreadableError as error:
@@ -169,7 +169,7 @@ def claim_queue_manager(
         for one in claims:
             if one.queue_manager == name:
                 return one
-        with partition_reader(bootstrap, timeout_seconds) as reader:
+        with PartitionReader(bootstrap, timeout_seconds) as reader:
             partitions = reader.partition_count(topics.operations)
         if on_log is None:
             on_log = queue_managers_on_log(bootstrap, topics, timeout_seconds=timeout_seconds)

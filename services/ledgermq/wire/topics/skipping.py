@@ -15,7 +15,7 @@ from ledgermq.wire.framing.codec import decode_operation
 from ledgermq.wire.framing.confluent import SINGLE_OBJECT, SINGLE_OBJECT_BYTES
 from ledgermq.wire.framing.schemas import by_name
 from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT, Topics
-from ledgermq.wire.topics.reading import partition_reader
+from ledgermq.wire.topics.reading import PartitionReader
 
 LOG_APPEND_TIME: Final = 2
 
@@ -67,7 +67,7 @@ class LookAhead:
             self._start = self._end = position
             self._holes, self.declared = [], []
         topic, partition = self._place
-        with partition_reader(self._bootstrap, self._timeout_seconds) as reader:
+        with PartitionReader(self._bootstrap, self._timeout_seconds) as reader:
             _, end = reader.ends(topic, partition)
             for record in reader.records(topic, partition, self._end, end):
                 self._take(record)
