@@ -80,7 +80,6 @@ class Owner:
         self.time = TimeKeeper(claim, around.producer, settings.worker_name)
         self.watch = SilenceWatch(claim, around.side_topic, self.time)
         self.folder: Folder | None = None
-        self.holes: HoleWatch | None = None
         self.checkpoints: CheckpointSchedule | None = None
         self.end_offset: int | None = None
         self._wake = asyncio.Event()
@@ -92,6 +91,8 @@ class Owner:
         self._tasks: set[asyncio.Task[None]] = set()
         self._next_duty = self._next_silence = 0.0
         self._fault: BaseException | None = None
+        # Once the state is loaded.
+        self._holes: HoleWatch
 
     # What the worker hands in -----------------------------------------------------------------
 
@@ -192,7 +193,7 @@ class Owner:
         loaded = await asyncio.to_thread(in_thread)
         ledger = self._ledger
         self.folder = Folder(ledger, loaded, self.bodies, self.watch.silence, self.tally)
-        self.holes = HoleWatch(self.claim, self.folder, self._around.side_topic)
+        self._holes = HoleWatch(self.claim, self.folder, self._around.side_topic)
         checkpointer = Checkpointer(ledger, loaded, settings.worker_name)
         self.checkpoints = CheckpointSchedule(
             self.claim.queue_manager, settings, checkpointer, self._commit, self._beside
@@ -217,21 +218,20 @@ class Owner:
         if now >= self._next_duty:
             self._next_duty = now + DUTY_SECONDS
             await self._duties(folder, now)
-        return len(folder) > 0 and not self._waits_at_hole
+        return len(folder) > 0 and not self._holes.waits
 
     async def _fold(self, folder: Folder) -> bool:
         if not len(folder):
             return False
         if folder.next_offset != folder.expected:
             await self._close_gap(folder)
-            return len(folder) > 0 and not self._waits_at_hole
+            return len(folder) > 0 and not self._holes.waits
         settings, state = self._settings, folder.state
-        assert self.holes is not None
-        self.holes.waits = False
+        self._holes.waits = False
         try:
             folded = folder.fold_slice(settings.slice_records, settings.slice_bytes)
         except VersionUnknownError:
-            await self.holes.begin_anew_if_skipped()
+            await self._holes.begin_anew_if_skipped()
             raise
         crash_point("after-fold")
         if state.time_stood_still:
@@ -242,7 +242,7 @@ class Owner:
             crash_point("after-produce")
         self.time.folded_to(state)
         if folder.look_wanted:
-            await self.holes.look_at_next()
+            await self._holes.look_at_next()
         if self._held and not folder.crowded(settings, share=0.5):
             self._release()
         if not len(folder):
@@ -255,8 +255,9 @@ class Owner:
         """Answers questions and takes a checkpoint, between two operations."""
         checkpoints = self.checkpoints
         assert checkpoints is not None
-        # Until it has folded what was there when it came, an owner would answer from the past.
-        if self.answers.waiting and (self._waits_at_hole or self.has_caught_up):
+        # Until it has folded what was there when it came, an owner would answer from the past; but
+        # before a hole there is no more.
+        if self.answers.waiting and (self._holes.waits or self.has_caught_up):
             checkpoints.wanted += await self.answers.answer_due(folder.state)
         checkpoints.look(folder, self.lanes, self.answers)
 
@@ -297,12 +298,11 @@ class Owner:
             )
         if found is None:
             return
-        assert self.holes is not None
         position, times = self._seeks
         times = times + 1 if position == expected else 1
         self._seeks = (expected, times)
-        if times > SEEKS_MAX or self.holes.is_known(expected):
-            passed = await self.holes.pass_over()
+        if times > SEEKS_MAX or self._holes.is_known(expected):
+            passed = await self._holes.pass_over()
             if passed:
                 await self.lanes.send(passed)
             if passed is not None:
@@ -318,11 +318,6 @@ class Owner:
         self._release()
         self._around.consumer.seek_to(self.tp, expected)
 
-    @property
-    def _waits_at_hole(self) -> bool:
-        """Whether the fold waits before a hole; then questions are answered as of before it."""
-        return self.holes is not None and self.holes.waits
-
     async def _duties(self, folder: Folder, now: float) -> None:
         self.time.folded_to(folder.state)
         heard, self._heartbeat_heard = self._heartbeat_heard, False
@@ -331,8 +326,8 @@ class Owner:
         if now >= self._next_silence:
             self._next_silence = now + SILENCE_SECONDS
             self.bodies.rest()
-            if self.holes is not None and self.holes.end_is_due:
-                self._beside(self.holes.look_at_end())
+            if self._holes.end_is_due:
+                self._beside(self._holes.look_at_end())
             silence = self.watch.silence
             silence.forget_gone(folder.state)
             idle = self._suspecting is None or self._suspecting.done()

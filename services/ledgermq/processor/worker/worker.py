@@ -202,9 +202,10 @@ class Worker:
         self._closing: set[asyncio.Task[Any]] = set()
         self._stopped = StoppedManagers(self._closing_soon)
         self._generation, self._replaced = -1, 0
-        self._ended: asyncio.Future[int] | None = None
-        self._around: Surroundings | None = None
         self._registry_unread = asyncio.Event()
+        # Both are there once it runs.
+        self._ended: asyncio.Future[int]
+        self._around: Surroundings
         self.web_port: int | None = None
 
     async def run(self) -> int:
@@ -259,13 +260,12 @@ class Worker:
         code = await self._ended
         if code == EXIT_STOPPED:
             await self._hand_over(app)
-        await self._stop(app, background, self._around)
+        await self._stop(app, background)
         return code
 
     async def _wait_for_framing(self) -> ConfluentFraming | None:
         """The framing of what is written; None without a registry, or if the worker ends first."""
         settings, ended = self._settings, self._ended
-        assert ended is not None
         waiting = self._watched(
             wait_for_framing(settings.schema_registry, settings.web_host, self.web_port)
         )
@@ -295,7 +295,7 @@ class Worker:
 
     def _fail(self, error: BaseException | None) -> None:
         """Ends the worker because of an error that a person should read."""
-        if self._ended is None or self._ended.done():
+        if self._ended.done():
             return
         error = _explained(error, self._topics, self._settings)
         if isinstance(error, LedgerMQError):
@@ -308,7 +308,7 @@ class Worker:
             self._end(EXIT_REFUSED if isinstance(error, REFUSALS) else EXIT_FAULT)
 
     def _end(self, code: int) -> None:
-        if self._ended is not None and not self._ended.done():
+        if not self._ended.done():
             self._ended.set_result(code)
             last_resort = threading.Timer(LAST_RESORT_SECONDS, leave_at_once, (code,))
             last_resort.daemon = True
@@ -394,7 +394,6 @@ class Worker:
             self._fail(NameTakenError(self._settings.name))
 
     def _take_over(self) -> None:
-        assert self._around is not None
         resting = set(self._stopped.partitions) - self._stopped.due()
         for partition in sorted(self._assigned - set(self._owners) - self._unfit - resting):
             claim = self._claims.get(partition)
@@ -426,7 +425,6 @@ class Worker:
         elif isinstance(error, VersionUnknownError):
             self._give_up(partition, error)
         else:
-            assert self._around is not None
             self._release(partition)
             self._stopped.stop(self._claims[partition], self._around, error)
 
@@ -444,12 +442,10 @@ class Worker:
         self._stopped.forget(partition)
         if partition in self._owners:
             self._release(partition)
-        assert self._around is not None
         self._closing_soon(self._around.consumer.join_again())
 
     def _release(self, partition: int) -> None:
         owner, task = self._owners.pop(partition), self._tasks.pop(partition)
-        assert self._around is not None
         self._around.consumer.feed.leave(owner.tp)
         task.cancel()
         self._closing_soon(owner.close())
@@ -481,14 +477,13 @@ class Worker:
                 await asyncio.sleep(REGISTRY_AGAIN_SECONDS)
             else:
                 self._claims.update({claim.partition: claim for claim in claims})
-                if self._around is not None:
-                    self._take_over()
+                self._take_over()
 
     # Pages and the end ------------------------------------------------------------------------
 
     def _add_pages(self, app: Any) -> None:
         async def metrics(web: Any, request: Any) -> Any:
-            unsent = self._around.producer.unsent_bytes if self._around else 0
+            unsent = self._around.producer.unsent_bytes
             name, stopped = self._settings.worker_name, self._stopped.codes
             scrape = Scrape(self._owners.values(), unsent, name, stopped)
             encode, content_type = encoder_for(request.headers.get("Accept", ""))
@@ -522,10 +517,9 @@ class Worker:
         and not one of whose queue managers all are stopped.
         """
         owners = [one for key, one in self._owners.items() if key not in self._stopped]
-        ended = self._ended is None or self._ended.done()
         loaded = all(one.folder is not None for one in owners)
         serves = bool(owners) or not self._stopped.partitions
-        return not ended and self._generation >= 0 and loaded and serves
+        return not self._ended.done() and self._generation >= 0 and loaded and serves
 
     async def _hand_over(self, app: Any) -> None:
         """Lets others take over without a gap: this worker goes on until they do (D2).
@@ -549,19 +543,17 @@ class Worker:
         ledger = Ledger(self._settings.bootstrap, self._topics, claim, OVERLAP_SECONDS)
         await asyncio.to_thread(wait_for_another_worker, ledger, self._settings.worker_name)
 
-    async def _stop(
-        self, app: Any, background: list[asyncio.Task[Any]], around: Surroundings
-    ) -> None:
+    async def _stop(self, app: Any, background: list[asyncio.Task[Any]]) -> None:
         """Stops in order: the group is left, no more folding, what was folded goes out."""
         await in_time(app.consumer.leave_group(), LEAVE_SECONDS)
         for task in [*self._tasks.values(), *background[1:3]]:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        unsent = await asyncio.to_thread(around.producer.flush, 5.0)
+        unsent = await asyncio.to_thread(self._around.producer.flush, 5.0)
         if unsent:
             log.warning("%d records of outcomes were not acknowledged; they are sent again", unsent)
         await in_time(asyncio.gather(*(owner.close() for owner in self._owners.values())), 5.0)
-        await in_time(around.side_topic.stop(), 5.0)
+        await in_time(self._around.side_topic.stop(), 5.0)
         await in_time(app.stop(), STOP_SECONDS)
         for task in background:
             task.cancel()
