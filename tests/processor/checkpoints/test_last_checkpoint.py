@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ledgermq.processor.checkpoints.loading import read_manifests
+from ledgermq.processor.checkpoints.loading import readable_manifests
+from ledgermq.processor.checkpoints.stored_records import read_stored_records
 from ledgermq.wire.topics.reading import PartitionReader
 
 
@@ -21,8 +22,8 @@ def test_what_a_stopped_worker_folded_is_in_a_checkpoint(place):
     assert first.stop() == 0
     with PartitionReader(place.bootstrap, 30.0) as reader:
         _, end = reader.ends(place.topics.operations, place.claim.partition)
-        manifests = read_manifests(reader, place.ledger)
-    assert manifests[0]["position"] == end - 1
+        manifests = readable_manifests(read_stored_records(reader, place.ledger))
+    assert next(iter(manifests)) == end - 1
     second = place.worker("second")
     assert f"state loaded at position {end - 1} (from a checkpoint)" in second.log
     with place.connect() as connection:

@@ -13,7 +13,6 @@ from ledgermq.wire.framing.checkpoint_chunks import manifest_pages, root_parts
 from ledgermq.wire.topics.identity import LogIdentity
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.reading import PartitionReader
-from ledgermq.wire.topics.registry import Claim
 
 # The queue's name, the block's number, the digests of its chunks.
 Block = tuple[str, int, Sequence[str]]
@@ -48,34 +47,23 @@ def _reference(kind: str, digest: str, queue: str = "", block: int = -1) -> dict
 
 
 def manifest_of(
-    claim: Claim,
+    reader: PartitionReader,
+    ledger: Ledger,
     identity: LogIdentity,
     contents: Contents,
-    *,
-    position: int,
-    append_ms: int,
-    record_digest: bytes,
-    version: int,
-    chain: bytes,
-    lane_ends: list[int],
-    worker: str,
+    **taken: Any,
 ) -> dict[str, Any]:
+    """A manifest of what was `taken`, by the names of its other fields, and of the lanes as now.
+
+    Raises:
+        LogUnreadableError: Kafka does not answer.
+    """
     return {
-        "queue_manager": claim.queue_manager,
-        "position": position,
-        "append_time_ms": append_ms,
-        "version": version,
+        "queue_manager": ledger.claim.queue_manager,
         "cluster_id": identity.cluster_id,
         "topic_id": identity.topic_id,
-        "chain": chain,
-        "record_digest": record_digest,
-        "lane_ends": lane_ends,
+        "lane_ends": [reader.ends(ledger.topics.outcomes, lane)[1] for lane in ledger.lanes],
         "chunks": contents.references,
         "digest": contents.digest,
-        "worker": worker,
+        **taken,
     }
-
-
-def lane_ends(reader: PartitionReader, ledger: Ledger) -> list[int]:
-    """Where the lanes end now; LogUnreadableError if Kafka does not answer."""
-    return [reader.ends(ledger.topics.outcomes, lane)[1] for lane in ledger.lanes]

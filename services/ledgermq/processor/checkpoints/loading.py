@@ -43,7 +43,6 @@ from ledgermq.wire.framing.codec import (
 from ledgermq.wire.topics.identity import LogIdentity, log_identity
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.reading import PartitionReader
-from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import LookAhead
 
 log = logging.getLogger(__name__)
@@ -88,11 +87,6 @@ class Loaded:
     anchors: dict[int, bytes] = field(default_factory=dict)
 
 
-def read_manifests(reader: PartitionReader, ledger: Ledger) -> list[dict[str, Any]]:
-    """The readable manifests, highest position first; their chunks are not looked at."""
-    return readable_manifests(read_stored_records(reader, ledger), ledger.claim)
-
-
 def load(reader: PartitionReader, ledger: Ledger) -> Loaded:
     """The state to go on from.
 
@@ -101,9 +95,9 @@ def load(reader: PartitionReader, ledger: Ledger) -> Loaded:
         LogIncompleteError: Without a checkpoint, the log must begin at 0 and does not.
         LogUnreadableError: Kafka did not answer.
     """
-    here, claim = log_of(reader, ledger), ledger.claim
+    here = log_of(reader, ledger)
     records = read_stored_records(reader, ledger)
-    manifests = readable_manifests(records, claim)
+    manifests = list(readable_manifests(records).values())
     first, _ = reader.ends(*ledger.operations)
     loaded = _newest_usable(here, manifests, records)
     if loaded is None and first > 0:
@@ -111,10 +105,10 @@ def load(reader: PartitionReader, ledger: Ledger) -> Loaded:
         loaded = _newest_usable(here, manifests, records, lacks_outcomes=True)
     if loaded is None and first > 0:
         raise LogIncompleteError(
-            f"{claim.queue_manager}: no checkpoint can be used and {ledger.name} "
+            f"{records.queue_manager}: no checkpoint can be used and {ledger.name} "
             f"begins at {first}, not at 0; restore the log or the checkpoints"
         )
-    return _with_stored(loaded or Loaded(state=new_state(), identity=here.identity), records, claim)
+    return _with_stored(loaded or Loaded(state=new_state(), identity=here.identity), records)
 
 
 def _newest_usable(
@@ -164,7 +158,7 @@ def _newest_usable(
     return None
 
 
-def _with_stored(loaded: Loaded, records: StoredRecords, claim: Claim) -> Loaded:
+def _with_stored(loaded: Loaded, records: StoredRecords) -> Loaded:
     """Adds to what was loaded which chunks are written already, and which keys are to be removed.
 
     A chunk whose bytes have another digest than its key says was overwritten and does not count.
@@ -172,26 +166,26 @@ def _with_stored(loaded: Loaded, records: StoredRecords, claim: Claim) -> Loaded
     good = (digest for digest, value in records.chunks.items() if chunk_digest(value) == digest)
     loaded.stored = set(good)
     loaded.ends = records.ends
-    name = claim.queue_manager
+    name = records.queue_manager
     kept = {manifest_key(name, one.position) for one in loaded.manifests}
     kept |= {chunk_key(name, digest) for digest in loaded.stored}
     loaded.rubbish = [key for key in records.all_keys() if key not in kept]
     return loaded
 
 
-def readable_manifests(records: StoredRecords, claim: Claim) -> list[dict[str, Any]]:
-    """The readable manifests, highest position first."""
-    found: list[dict[str, Any]] = []
+def readable_manifests(records: StoredRecords) -> dict[int, dict[str, Any]]:
+    """The readable manifests by position, the highest first; their chunks are not looked at."""
+    found: dict[int, dict[str, Any]] = {}
     for position in sorted(records.manifests, reverse=True):
         try:
             full_name, manifest = decode_record(records.manifests[position])
         except UndecodableError as error:
             full_name, manifest = str(error), {}
-        named = (claim.queue_manager, position)
+        named = (records.queue_manager, position)
         if full_name == MANIFEST and (manifest["queue_manager"], manifest["position"]) == named:
-            found.append(manifest)
+            found[position] = manifest
         else:
-            ManagerLog(log, claim.queue_manager).warning(
+            ManagerLog(log, records.queue_manager).warning(
                 "the manifest of position %d cannot be read (%s); it is passed over",
                 position,
                 full_name,

@@ -19,7 +19,7 @@ from confluent_kafka import KafkaException
 from ledgermq.core.snapshot.state_records import blocks
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.errors import LedgerMQError
-from ledgermq.processor.checkpoints.contents import contents_of, lane_ends, manifest_of
+from ledgermq.processor.checkpoints.contents import contents_of, manifest_of
 from ledgermq.processor.checkpoints.digests import chunk_digest, record_digest, state_digest
 from ledgermq.processor.checkpoints.loading import (
     FoundCheckpoint,
@@ -96,7 +96,7 @@ def find_checkpoints(ledger: Ledger, *, loads: bool = True) -> list[FoundCheckpo
     with ledger.reader() as reader:
         here = log_of(reader, ledger)
         records = read_stored_records(reader, ledger)
-        known = {one["position"]: one for one in readable_manifests(records, ledger.claim)}
+        known = readable_manifests(records)
         found = []
         for position in sorted(records.manifests):
             if position in known:
@@ -189,15 +189,15 @@ def _encoded(here: LogHere, state: RebuiltState) -> tuple[dict[str, Any], dict[s
     contents = contents_of(state.root, named, note)
     assert contents.digest == state.digest, "the rebuild knows its digest"
     manifest = manifest_of(
-        ledger.claim,
+        reader,
+        ledger,
         here.identity,
         contents,
         position=state.position,
-        append_ms=record.timestamp()[1],
+        append_time_ms=record.timestamp()[1],
         record_digest=record_digest(record.value()),
         version=decode_record(state.root)[1]["version"],
         chain=state.chain,
-        lane_ends=lane_ends(reader, ledger),
         worker=WRITER,
     )
     return manifest, unwritten, len(contents.needed)
@@ -206,8 +206,7 @@ def _encoded(here: LogHere, state: RebuiltState) -> tuple[dict[str, Any], dict[s
 def _problem_of(here: LogHere, state: RebuiltState) -> str:
     """Why a worker could not start from what was written, or would have another state; or empty."""
     records = read_stored_records(here.reader, here.ledger)
-    known = {one["position"]: one for one in readable_manifests(records, here.ledger.claim)}
-    manifest = known.get(state.position)
+    manifest = readable_manifests(records).get(state.position)
     if manifest is None:
         return "its manifest is not there"
     found = examined(here, manifest, records)

@@ -30,7 +30,7 @@ class StoredRecords:
     """What the checkpoints topic holds for one queue manager; `rubbish` are keys of nothing."""
 
     def __init__(self, queue_manager: str) -> None:
-        self._queue_manager = queue_manager
+        self.queue_manager = queue_manager
         self.manifests: dict[int, bytes] = {}
         self.chunks: dict[str, bytes] = {}
         self.rubbish: dict[bytes, None] = {}
@@ -39,7 +39,7 @@ class StoredRecords:
 
     def take(self, key: bytes | None, value: bytes | None) -> None:
         """Takes a record in; one without a value takes its key away."""
-        name = parse_key(self._queue_manager, key)
+        name = parse_key(self.queue_manager, key)
         if isinstance(name, int):
             self.manifests.pop(name, None)
             if value is not None:
@@ -54,7 +54,7 @@ class StoredRecords:
                 self.rubbish[key] = None
 
     def all_keys(self) -> list[bytes]:
-        name = self._queue_manager
+        name = self.queue_manager
         keys = [manifest_key(name, position) for position in self.manifests]
         keys += [chunk_key(name, digest) for digest in self.chunks]
         return [*keys, *self.rubbish]

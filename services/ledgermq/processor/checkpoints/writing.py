@@ -40,12 +40,7 @@ from ledgermq.core.snapshot.state_records import (
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.checkpoints.blocks import encode_block
-from ledgermq.processor.checkpoints.contents import (
-    Contents,
-    contents_of,
-    lane_ends,
-    manifest_of,
-)
+from ledgermq.processor.checkpoints.contents import Contents, contents_of, manifest_of
 from ledgermq.processor.checkpoints.digests import chunk_digest, record_digest
 from ledgermq.processor.checkpoints.loading import Loaded, StoredManifest
 from ledgermq.processor.checkpoints.stored_records import (
@@ -224,15 +219,15 @@ class Checkpointer:
         self._check_that_none_expired()
         self._check_that_nobody_took_away(contents)
         manifest = manifest_of(
-            self._ledger.claim,
+            self._reader,
+            self._ledger,
             self._identity,
             contents,
             position=snapshot.position,
-            append_ms=snapshot.append_ms,
+            append_time_ms=snapshot.append_ms,
             record_digest=snapshot.record_digest,
             version=snapshot.version,
             chain=snapshot.chain,
-            lane_ends=lane_ends(self._reader, self._ledger),
             worker=self._worker,
         )
         crash_point("before-manifest")

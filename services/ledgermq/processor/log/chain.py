@@ -7,7 +7,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ledgermq.processor.checkpoints.digests import CHAIN_START, chain_next
-from ledgermq.processor.checkpoints.loading import read_manifests
+from ledgermq.processor.checkpoints.loading import readable_manifests
+from ledgermq.processor.checkpoints.stored_records import read_stored_records
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.reading import LogUnreadableError
 from ledgermq.wire.topics.skipping import Hole, LookAhead, skip_command
@@ -40,8 +41,8 @@ def read_chain(ledger: Ledger, position: int) -> ChainLink:
             )
         chain, start = CHAIN_START, 0
         if first > 0:
-            known = read_manifests(reader, ledger)
-            usable = [one for one in known if first - 1 <= one["position"] <= position]
+            known = readable_manifests(read_stored_records(reader, ledger))
+            usable = [one for at, one in known.items() if first - 1 <= at <= position]
             if not usable:
                 raise LogUnreadableError(
                     f"{where} begins at {first} and no checkpoint tells the digest chain between "
