@@ -157,6 +157,10 @@ NEW_MOVES = """
 SELECT moves.* FROM {moves} AS moves LEFT JOIN {since} AS begin USING (queue_manager)
 WHERE moves.position > coalesce(begin.position, -1)
 """
+# Moves by which what nobody puts comes to a queue or topic: moved, copied, handed on, or expired.
+ARRIVED = """
+SELECT * FROM {moves} WHERE before = 'new' AND session < 0 AND kind <> 'subscription'
+"""
 # Operations that took their number in their session, with their reply: the first at each number
 # that was not turned away. What waited was answered later; `reply` is null while it waits. A put
 # `has_vanished` if it says that it was put before; law Q asks whether it was.
@@ -214,6 +218,18 @@ FROM (
 )
 """
 
+# Each message of each delivery, as the lanes tell it.
+LANE_DELIVERIES = """
+SELECT queue_manager, position, index, session, first_delivery + at AS delivery,
+    consumer AS told_consumer, destination AS told_destination, told_sequence,
+    put_positions[at] AS told_position, put_indexes[at] AS told_index,
+    backout_counts[at] AS told_backouts, enqueued_ats[at] AS enqueued_at,
+    message_ids[at] AS told_id, priorities[at] AS told_priority,
+    persistent[at] AS told_persistent, get(origins, at) AS origin
+FROM {outcomes} LATERAL VIEW posexplode(sequences) AS at, told_sequence
+WHERE kind = 'Delivered'
+"""
+
 # Deliveries that operations name, with the kind of each. Ranges may have any length if they were
 # refused, or come after administration ended the unit of work: the former are not taken apart, the
 # latter up to one delivery more than the session was given.
@@ -249,8 +265,10 @@ WHERE kind = 'Correct' AND reply <> 'Refused'
 Made = str | Pass
 OWN: dict[str, Made] = {
     "new_moves": NEW_MOVES,
+    "arrived": ARRIVED,
     "applied": APPLIED,
     "flights": FLIGHTS,
+    "lane_deliveries": LANE_DELIVERIES,
     "named": NAMED,
     "rejections": REJECTIONS,
     "corrected": CORRECTED,

@@ -40,35 +40,21 @@ FROM due WHERE due_us <> time_us
 WAITED = """
 WITH
 waits AS (
-    SELECT queue_manager, store, kind, sequence, position, step, after, until_us,
-        lead(position) OVER life AS left_at, lead(after) OVER life AS left_to,
-        lead(time_us) OVER life AS left_us
+    SELECT queue_manager, store, kind, sequence, after, until_us, lead(position) OVER life
+            AS left_at, lead(after) OVER life AS left_to, lead(time_us) OVER life AS left_us
     FROM {moves} LEFT SEMI JOIN {waiting} USING (queue_manager, store, kind, sequence)
     WINDOW life AS (PARTITION BY queue_manager, store, kind, sequence ORDER BY position, step)
 ),
 due AS (
-    SELECT queue_manager, position, coalesce(before_it.time_us, -1) AS before_us FROM {entries}
+    SELECT queue_manager, position AS left_at, coalesce(before_it.time_us, -1) AS before_us
+    FROM {entries}
 )
-SELECT waits.queue_manager, left_at AS position, store, sequence, -1 AS session,
-    'what waits for a moment did not go on at it' AS summary,
-    until_us AS expected, coalesce(CAST(left_us AS STRING), 'waits') AS found
-FROM waits LEFT JOIN due ON waits.queue_manager = due.queue_manager AND left_at = due.position
-WHERE waits.after IN ('unborn', 'delayed') AND left_to = 'available'
-    AND NOT (until_us <= left_us AND before_us < until_us)
-"""
-OVERDUE = """
-WITH
-last AS (
-    SELECT queue_manager, store, kind, sequence,
-        max_by(struct(position, after, until_us), (position, step)) AS move
-    FROM {moves} LEFT SEMI JOIN {waiting} USING (queue_manager, store, kind, sequence)
-    GROUP BY ALL
-)
-SELECT queue_manager, end_at AS position, store, sequence, -1 AS session,
-    'what waits for a moment still waits though it has come' AS summary,
-    move.until_us AS expected, end_us AS found
-FROM last JOIN {log_end} USING (queue_manager)
-WHERE move.after IN ('unborn', 'delayed') AND move.until_us <= end_us
+SELECT queue_manager, coalesce(left_at, end_at) AS position, store, sequence, -1 AS session,
+    'what waits for a moment did not go on at it' AS summary, until_us AS expected,
+    IF(left_at IS NULL, concat('waits at ', end_us), CAST(left_us AS STRING)) AS found
+FROM waits JOIN {log_end} USING (queue_manager) LEFT JOIN due USING (queue_manager, left_at)
+WHERE after IN ('unborn', 'delayed') AND (left_at IS NULL AND until_us <= end_us
+    OR left_to = 'available' AND NOT (until_us <= left_us AND before_us < until_us))
 """
 LAW = Law(
     letter="G",
@@ -78,7 +64,6 @@ LAW = Law(
     breaches=(
         Breach("state mismatch", STATE_TIME),
         Breach("reordered", WAITED),
-        Breach("lost", OVERDUE),
         *expiry.BREACHES,
     ),
 )

@@ -23,11 +23,10 @@ left_for AS (
     FROM leaving
     GROUP BY ALL
 ),
-arrived AS (
+came AS (
     SELECT queue_manager, position, put_position, put_index, count(*) AS came, max(store) AS store,
         max(sequence) AS sequence
-    FROM {moves} WHERE before = 'new' AND session < 0 AND kind <> 'subscription'
-    GROUP BY ALL
+    FROM {arrived} GROUP BY ALL
 ),
 copied AS (
     SELECT queue_manager, position FROM {operations} WHERE kind = 'CopyMessages'
@@ -37,7 +36,7 @@ SELECT queue_manager, position, coalesce(store, -1) AS store, coalesce(sequence,
     IF(must > coalesce(came, 0), 'a message left for elsewhere and did not arrive',
         'a message came from nowhere') AS summary,
     coalesce(must, 0) AS expected, coalesce(came, 0) AS found
-FROM left_for FULL JOIN arrived USING (queue_manager, position, put_position, put_index)
+FROM left_for FULL JOIN came USING (queue_manager, position, put_position, put_index)
     LEFT ANTI JOIN copied USING (queue_manager, position)
 WHERE coalesce(came, 0) NOT BETWEEN coalesce(must, 0) AND coalesce(may, 0)
 """
@@ -79,11 +78,10 @@ left_for AS (
     FROM targets WHERE destination <> ''
     GROUP BY ALL
 ),
-arrived AS (
+came AS (
     SELECT queue_manager, position, put_position, put_index, destination, count(*) AS came,
         max(store) AS store, max(sequence) AS sequence
-    FROM {{moves}} WHERE before = 'new' AND session < 0 AND kind <> 'subscription'
-    GROUP BY ALL
+    FROM {{arrived}} GROUP BY ALL
 ),
 elsewhere AS (
     SELECT queue_manager, position FROM {{operations}} WHERE kind = 'CopyMessages'
@@ -93,7 +91,7 @@ elsewhere AS (
 SELECT queue_manager, position, coalesce(store, -1) AS store, coalesce(sequence, -1) AS sequence,
     -1 AS session, 'a message went elsewhere than it had to' AS summary,
     concat_ws(' ', coalesce(must, 0), 'to', destination) AS expected, coalesce(came, 0) AS found
-FROM left_for FULL JOIN arrived
+FROM left_for FULL JOIN came
     USING (queue_manager, position, put_position, put_index, destination)
     LEFT ANTI JOIN elsewhere USING (queue_manager, position)
 WHERE coalesce(came, 0) NOT BETWEEN coalesce(must, 0) AND coalesce(may, 0)
@@ -127,15 +125,14 @@ left_for AS (
     SELECT queue_manager, position, put_position, put_index, topic, sequence, array('bound')
     FROM {bound}
 ),
-arrived AS (
-    SELECT queue_manager, position, put_position, put_index, destination, sequence
-    FROM {new_moves}
-    WHERE before = 'new' AND session < 0 AND kind <> 'subscription' AND sequence >= 0
+new AS (
+    SELECT arrived.* FROM {arrived} AS arrived LEFT JOIN {since} AS begin USING (queue_manager)
+    WHERE sequence >= 0 AND arrived.position > coalesce(begin.position, -1)
 ),
 came AS (
-    SELECT queue_manager, position, arrived.destination, arrived.sequence,
+    SELECT queue_manager, position, new.destination, new.sequence,
         collect_set(concat_ws(' ', reason, left_for.destination, left_for.sequence)) AS named
-    FROM arrived JOIN left_for USING (queue_manager, position, put_position, put_index)
+    FROM new JOIN left_for USING (queue_manager, position, put_position, put_index)
         LATERAL VIEW explode(reasons) AS reason
     WHERE reason IS NOT NULL
     GROUP BY ALL
@@ -154,12 +151,7 @@ told AS (
     SELECT queue_manager, session, delivery, concat_ws(' ', get_json_object(origin, '$.reason'),
             get_json_object(origin, '$.destination'), get_json_object(origin, '$.sequence'))
             AS found
-    FROM (
-        SELECT queue_manager, session, first_delivery + at AS delivery, origins[at] AS origin
-        FROM {outcomes} LATERAL VIEW posexplode(sequences) AS at, sequence
-        WHERE kind = 'Delivered' AND origins IS NOT NULL
-    )
-    WHERE origin IS NOT NULL
+    FROM {lane_deliveries} WHERE origin IS NOT NULL
 )
 SELECT queue_manager, position, store, sequence, session,
     'a message that came from elsewhere was delivered with another origin' AS summary,
@@ -178,7 +170,6 @@ LAW = Law(
         Breach("unexpected", NAMED),
         Breach("altered outcome", ORIGIN),
         Breach("altered outcome", relocations.COUNTED),
-        Breach("altered copy", relocations.ALTERED),
         Breach("state mismatch", relocations.STANDING),
         Breach("state mismatch", relocations.CARRIED),
     ),

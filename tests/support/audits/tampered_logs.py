@@ -199,7 +199,7 @@ TAMPERED: dict[str, tuple[str, tuple[str, Any]]] = {
         other("outcomes", {"kind": "Administered"}, number=0),
     ),
     "a copy that is another message": (
-        "I",
+        "M",
         other("operations", {"kind": "Relocate"}, priorities=[9]),
     ),
     "a body that stands where it is not": ("I", other("moves", {"before": "unborn"}, body_index=1)),

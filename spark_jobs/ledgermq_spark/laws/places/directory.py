@@ -154,16 +154,16 @@ FROM {opened_consumers} AS one LEFT JOIN {stores} AS sub ON sub.queue_manager = 
     AND (sub.gone_at IS NULL OR sub.gone_at > one.position)
 """
 # What changes the credit of a consumer: its Gets with their options (null: as before), and what
-# withdraws it all, which is a credit of 0; `told_index` where that was told before the operation.
+# withdraws it all, which is a credit of 0; `told_index` is where that was told.
 CREDITS: Final = """
 SELECT queue_manager, replied_at AS position, kind, session, consumer, number AS credit, options,
-    CAST(NULL AS INT) AS told_index
+    reply_index AS told_index
 FROM {applied} WHERE kind = 'Get' AND reply = 'Accepted'
 UNION ALL
 SELECT queue_manager, position, kind, session, consumer, 0, NULL, told_index
 FROM {consumers} JOIN (
-    SELECT queue_manager, replied_at AS position, kind, session, NULL AS told_index FROM {applied}
-    WHERE kind IN ('Rollback', 'Recover') AND reply <> 'Refused'
+    SELECT queue_manager, replied_at AS position, kind, session, reply_index AS told_index
+    FROM {applied} WHERE kind IN ('Rollback', 'Recover') AND reply <> 'Refused'
     UNION ALL
     SELECT queue_manager, position, 'forced rollback', session, index FROM {forced_rollbacks}
 ) USING (queue_manager, session)

@@ -102,29 +102,19 @@ FROM (SELECT queue_manager, position FROM {conduct} WHERE conduct = 'next'
 """
 # Standing credit before each Get; that of one who has asked for whole logical messages is known
 # from below only, for several segments cost one.
-CREDIT_ERAS: Final = f"""
+CREDIT_ERAS: Final = """
 WITH events AS (
     SELECT queue_manager, session, consumer, position, told_index AS index, 0 AS rank, TRUE AS asks,
         0 AS credit, FALSE AS is_reset, FALSE AS is_whole
-    FROM {{conduct}} WHERE conduct = 'next' AND kind = 'Get'
+    FROM {conduct} WHERE conduct = 'next' AND kind = 'Get'
     UNION ALL
-    SELECT queue_manager, session, consumer, replied_at, reply_index, 1, FALSE, number, number = 0,
+    SELECT queue_manager, session, consumer, position, told_index, 1, FALSE, credit, credit = 0,
         coalesce(get_json_object(options, '$.complete_message') = 'true', FALSE)
-    FROM {{applied}} WHERE kind = 'Get' AND reply = 'Accepted'
-    UNION ALL
-    SELECT one.queue_manager, one.session, one.consumer, replied_at, reply_index, 1, FALSE, 0, TRUE,
-        FALSE
-    FROM {{consumers}} AS one JOIN (
-        SELECT queue_manager, replied_at, reply_index, session FROM {{applied}}
-        WHERE reply <> 'Refused' AND kind IN ('Rollback', 'Recover')
-        UNION ALL
-        SELECT queue_manager, position, index, session FROM {{forced_rollbacks}}
-    ) USING (queue_manager, session)
-    WHERE {stands("opened_at", "closed_at", "replied_at")}
+    FROM {credits}
     UNION ALL
     SELECT queue_manager, session, consumer, position, index, 1, FALSE, -size(sequences), FALSE,
         FALSE
-    FROM {{outcomes}} WHERE kind = 'Delivered'
+    FROM {outcomes} WHERE kind = 'Delivered'
 )
 SELECT *, count_if(is_reset) OVER before AS era, max(is_whole) OVER before AS was_whole
 FROM events

@@ -69,8 +69,7 @@ puts AS (
 ),
 copied AS (
     SELECT queue_manager, position, put_position, put_index, count(*) AS copies
-    FROM {{moves}} WHERE before = 'new' AND session < 0 AND kind <> 'subscription'
-    GROUP BY ALL
+    FROM {{arrived}} GROUP BY ALL
 ),
 named AS (
     SELECT place.*, sequence, state IN ('available', 'unborn', 'delayed')
@@ -114,20 +113,34 @@ SELECT queue_manager, position, coalesce(place.store, -1) AS store, -1 AS sequen
 FROM places AS place LEFT JOIN judged USING (queue_manager, position)
 WHERE missed > 0 OR coalesce(touched, 0) < place.told
 """
-# What is copied comes as often as its operator is told.
-COPIED: Final = """
-SELECT queue_manager, position, -1 AS store, -1 AS sequence, session,
-    'another number of messages was copied by hand than was told' AS summary,
-    due AS expected, coalesce(came, 0) AS found
-FROM (
-    SELECT queue_manager, replied_at AS position, session,
-        IF(reply = 'Administered', reply_number, -1) AS due
-    FROM {applied} WHERE kind = 'CopyMessages' AND reply <> 'Refused'
-) LEFT JOIN (
-    SELECT queue_manager, position, count(*) AS came FROM {moves}
-    WHERE before = 'new' AND session < 0 AND kind <> 'subscription'
+# As many messages are touched as is told; others may be moved at that entry too.
+TOUCHED: Final = """
+WITH
+asked AS (
+    SELECT queue_manager, replied_at AS position, session, kind, CASE
+        WHEN kind = 'Correct' THEN IF(action = 'REMOVE', 1, 0)
+        WHEN reply = 'Administered' THEN reply_number ELSE -1 END AS due
+    FROM {applied}
+    WHERE reply <> 'Refused'
+        AND kind IN ('Correct', 'PurgeQueue', 'DeleteMessages', 'MoveMessages', 'CopyMessages')
+),
+touched AS (
+    SELECT queue_manager, position, count_if(cause = 'removed') AS removed,
+        count_if(cause = 'moved') AS moved
+    FROM {moves} WHERE cause IN ('removed', 'moved')
     GROUP BY ALL
-) USING (queue_manager, position)
-WHERE coalesce(came, 0) < due OR due < 0
+),
+copied AS (SELECT queue_manager, position, count(*) AS copied FROM {arrived} GROUP BY ALL)
+SELECT queue_manager, position, -1 AS store, -1 AS sequence, coalesce(session, -1) AS session,
+    'another number of messages was touched by hand than was asked for and told' AS summary,
+    concat_ws(' ', kind, coalesce(due, 0)) AS expected,
+    concat_ws(' ', coalesce(removed, 0), 'removed', coalesce(moved, 0), 'moved',
+        coalesce(copied, 0), 'copied') AS found
+FROM asked FULL JOIN touched USING (queue_manager, position)
+    LEFT JOIN copied USING (queue_manager, position)
+WHERE due < 0 OR CASE kind
+    WHEN 'MoveMessages' THEN coalesce(moved, 0) < due OR removed > 0
+    WHEN 'CopyMessages' THEN coalesce(copied, 0) < due OR removed > 0
+    ELSE coalesce(removed, 0) <> coalesce(due, 0) END
 """
-BREACHES: Final = (Breach("state mismatch", CHOSEN), Breach("lost", COPIED))
+BREACHES: Final = (Breach("state mismatch", CHOSEN), Breach("state mismatch", TOUCHED))

@@ -128,31 +128,6 @@ SELECT queue_manager, due_at AS position, coalesce(store, -1) AS store,
 FROM named LEFT JOIN {flights} AS flight USING (queue_manager, session, delivery)
 WHERE NOT (left_at <=> due_at)
 """
-# What is done by hand touches as many messages as it says; others may be moved at its entry too.
-BY_HAND = """
-WITH
-asked AS (
-    SELECT queue_manager, replied_at AS position, session, kind, CASE
-        WHEN kind = 'Correct' THEN IF(action = 'REMOVE', 1, 0)
-        ELSE reply_number END AS due
-    FROM {applied}
-    WHERE kind = 'Correct' AND reply = 'Accepted' OR reply = 'Administered'
-        AND kind IN ('PurgeQueue', 'DeleteMessages', 'MoveMessages')
-),
-touched AS (
-    SELECT queue_manager, position, count_if(cause = 'removed') AS removed,
-        count_if(cause = 'moved') AS moved
-    FROM {moves} WHERE cause IN ('removed', 'moved')
-    GROUP BY ALL
-)
-SELECT queue_manager, position, -1 AS store, -1 AS sequence, coalesce(session, -1) AS session,
-    'another number of messages was touched by hand than was asked for and told' AS summary,
-    concat_ws(' ', kind, coalesce(due, 0)) AS expected,
-    concat_ws(' ', coalesce(removed, 0), 'removed', coalesce(moved, 0), 'moved') AS found
-FROM asked FULL JOIN touched USING (queue_manager, position)
-WHERE IF(kind = 'MoveMessages', coalesce(moved, 0) < due OR coalesce(removed, 0) > 0,
-    coalesce(removed, 0) <> coalesce(due, 0))
-"""
 LAW = Law(
     letter="D",
     sentence="An accepted settlement consumes or returns exactly what it names; an end of a unit "
@@ -164,7 +139,6 @@ LAW = Law(
         Breach("state mismatch", BACKOUTS),
         Breach("unexpected", UNASKED),
         Breach("lost", RETURNED),
-        Breach("state mismatch", BY_HAND),
         *by_hand.BREACHES,
     ),
 )

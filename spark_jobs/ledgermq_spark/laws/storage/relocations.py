@@ -9,16 +9,14 @@ from typing import Final
 RELOCATED: Final = """
 WITH
 told AS (
-    SELECT queue_manager, session, replied_at AS position, message_ids, priorities, persistent,
-        sizes_bytes, headers_bytes, from_json(settings, 'put_positions ARRAY<BIGINT>, '
-            || 'put_indexes ARRAY<BIGINT>, places ARRAY<ARRAY<ARRAY<BIGINT>>>') AS told
+    SELECT queue_manager, session, replied_at AS position, from_json(settings,
+        'put_positions ARRAY<BIGINT>, put_indexes ARRAY<BIGINT>, '
+        || 'places ARRAY<ARRAY<ARRAY<BIGINT>>>') AS told
     FROM {applied} WHERE kind = 'Relocate' AND reply = 'Administered'
 ),
 places AS (
     SELECT queue_manager, position, session, body_index, put_position,
-        told.put_indexes[body_index] AS put_index, place[0] AS store, place[1] AS sequence,
-        concat_ws(' ', hex(message_ids[body_index]), priorities[body_index], persistent[body_index],
-            sizes_bytes[body_index] + headers_bytes[body_index]) AS copy
+        told.put_indexes[body_index] AS put_index, place[0] AS store, place[1] AS sequence
     FROM told
         LATERAL VIEW posexplode(told.put_positions) AS body_index, put_position
         LATERAL VIEW explode(told.places[body_index]) AS place
@@ -35,38 +33,18 @@ FROM places LEFT JOIN lives USING (queue_manager, store, sequence, put_position,
 """
 # A writer is told how many places had the message, and how many had not.
 COUNTED: Final = """
-WITH
-due AS (
-    SELECT queue_manager, position, session, count_if(is_there) AS affected,
+WITH due AS (
+    SELECT queue_manager, position AS replied_at, count_if(is_there) AS affected,
         count_if(NOT is_there) AS skipped
-    FROM {relocated} GROUP BY ALL
-),
-told AS (
-    SELECT queue_manager, replied_at AS position, session, answer.number, answer.count
-    FROM {applied} AS entry JOIN {outcomes} AS answer
-        USING (queue_manager, session, session_sequence)
-    WHERE entry.kind = 'Relocate' AND answer.kind = 'Administered'
-        AND answer.position = entry.replied_at
+    FROM {relocated} GROUP BY queue_manager, position
 )
-SELECT queue_manager, position, -1 AS store, -1 AS sequence, session,
+SELECT queue_manager, replied_at AS position, -1 AS store, -1 AS sequence, session,
     'other messages were relocated than were there' AS summary,
     concat_ws(' ', coalesce(affected, 0), 'relocated', coalesce(skipped, 0), 'skipped') AS expected,
-    concat_ws(' ', number, 'relocated', count, 'skipped') AS found
-FROM told LEFT JOIN due USING (queue_manager, position, session)
-WHERE number <> coalesce(affected, 0) OR count <> coalesce(skipped, 0)
-"""
-# A copy that is not what was put is refused where its message is there, as far as sizes tell.
-ALTERED: Final = """
-WITH puts AS (
-    SELECT queue_manager, put_position, put_index,
-        concat_ws(' ', hex(message_id), priority, persistent, size_bytes) AS original
-    FROM {puts}
-)
-SELECT queue_manager, position, store, sequence, session,
-    'a copy was taken for a message that it is not' AS summary,
-    original AS expected, copy AS found
-FROM {relocated} JOIN puts USING (queue_manager, put_position, put_index)
-WHERE is_there AND original <> copy
+    concat_ws(' ', reply_number, 'relocated', reply_count, 'skipped') AS found
+FROM (SELECT * FROM {applied} WHERE kind = 'Relocate' AND reply = 'Administered')
+    LEFT JOIN due USING (queue_manager, replied_at)
+WHERE reply_number <> coalesce(affected, 0) OR reply_count <> coalesce(skipped, 0)
 """
 # A body stands where it was written last; elsewhere too. What moves at the entry of a Relocate may
 # do so before or after it. Bodies that stand still are not put in order.
