@@ -27,12 +27,12 @@ FOUND_COLUMNS: Final = (
     ("queue_manager", TEXT),
     ("store", LONG),
     ("kind", TEXT),
-    ("position", LONG),
-    ("sequence", LONG),
-    ("session", LONG),
     ("summary", TEXT),
     ("expected", TEXT),
     ("found", TEXT),
+    ("sequence", LONG),
+    ("session", LONG),
+    ("position", LONG),
 )
 
 
@@ -93,12 +93,10 @@ def _findings(one: StorePass, happened: Iterator[Run]) -> Iterator[Finding]:
     except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
         yield Finding(
             kind="state mismatch",
-            position=position,
-            sequence=-1,
-            session=-1,
             summary="what is stated of this store contradicts itself: nothing after it was judged",
             expected="moves that follow from one another",
             found=traceback.format_exc(limit=-1).strip().splitlines()[-1],
+            position=position,
         )
         one.is_lost = True
         deque(happened, maxlen=0)

@@ -37,12 +37,12 @@ class Finding(NamedTuple):
     """Something that is not as it is due."""
 
     kind: str
-    position: int
-    sequence: int
-    session: int
     summary: str
     expected: str
     found: str
+    sequence: int = -1
+    session: int = -1
+    position: int = -1
 
 
 class StorePass:
@@ -55,18 +55,16 @@ class StorePass:
         self._count = 0
         # What is stated of it contradicted itself: nothing more is judged.
         self.is_lost = False
-        self._position = -1
         # What was displaced and is to be judged yet; the settings of this entry.
         self._displaced: list[Message] = []
         self._settings: list[Settings] = []
 
     def judge(self, entry: list[Run]) -> Iterator[Finding]:
         """Judges what happens through one entry."""
-        self._position = entry[0].position
         for finding in self._judge(entry):
             self._count += 1
             if self._count <= FINDINGS_MAX:
-                yield finding
+                yield finding._replace(position=entry[0].position)
 
     def _judge(self, entry: list[Run]) -> Iterator[Finding]:
         moves = [one for one in entry if one.is_move]
@@ -108,9 +106,7 @@ class StorePass:
         for message in self.parked.take_left():
             yield Finding(
                 kind="lost",
-                position=self._position,
                 sequence=message.sequence,
-                session=-1,
                 summary="a message of a parked group did not follow to the error destination (§15)",
                 expected="moved",
                 found=message.state,
@@ -142,9 +138,7 @@ class StorePass:
         if oldest and (self.store.available not in most or self.store.oldest < through):
             yield Finding(
                 kind="lost",
-                position=self._position,
                 sequence=through,
-                session=-1,
                 summary="other messages were displaced than newer ones took the place of (§23)",
                 expected=f"the newest kept, {' or '.join(map(str, sorted(most))) or 'all'}",
                 found=f"{self.store.available} kept, the oldest with number {self.store.oldest}",
@@ -159,9 +153,7 @@ class StorePass:
         for sequence in beyond[:1]:
             yield Finding(
                 kind="unexpected",
-                position=self._position,
                 sequence=sequence,
-                session=-1,
                 summary="older messages were not displaced by newer ones (§23)",
                 expected="the newest of each value" if self.store.crowded else f"{most} available",
                 found=f"{self.store.available} available",
@@ -179,9 +171,7 @@ class StorePass:
             late, first = found
             yield Finding(
                 kind="reordered",
-                position=self._position,
                 sequence=late.sequence,
-                session=-1,
                 summary="a message was settled before another one that comes first (§18)",
                 expected=f"message {first.sequence}",
                 found=f"message {late.sequence}",
@@ -196,7 +186,6 @@ class StorePass:
         for message, reason in self.group_puts.reasons(session, messages, self.store.group):
             yield Finding(
                 kind="unexpected",
-                position=self._position,
                 sequence=message.sequence,
                 session=session,
                 summary="a message was put that its group does not admit (§13)",
@@ -216,8 +205,6 @@ class StorePass:
         if due != told and (due is not None or told in OF_GROUPS):
             yield Finding(
                 kind="unexpected",
-                position=self._position,
-                sequence=-1,
                 session=session,
                 summary="a Put into groups was refused for another reason than what is there (§13)",
                 expected="not refused for its groups" if due is None else f"refused {due}",
@@ -294,8 +281,6 @@ class StorePass:
         if disagrees != was_refused:
             yield Finding(
                 kind="unexpected",
-                position=self._position,
-                sequence=-1,
                 session=consumer.session,
                 summary="a Get asked for another item than the one that logical order brings next"
                 if disagrees
@@ -388,7 +373,6 @@ class StorePass:
             return self._not_due(*_first(shares), expected)
         return Finding(
             kind="lost",
-            position=self._position,
             sequence=first.sequence,
             session=consumer.session,
             summary="a consumer with credit was left beside a message that it may have",
@@ -403,7 +387,6 @@ class StorePass:
         session, consumer = who
         return Finding(
             kind="unexpected" if why else "reordered",
-            position=self._position,
             sequence=sequence,
             session=session,
             summary=f"a message was delivered that was not due: {why or 'another one comes first'}",

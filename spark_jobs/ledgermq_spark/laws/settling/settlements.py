@@ -5,24 +5,6 @@ from __future__ import annotations
 from ledgermq_spark.laws.law import Breach, Law
 from ledgermq_spark.laws.settling import by_hand
 
-CONSUMED = """
-WITH
-settled AS (
-    SELECT *, TRUE AS is_settled FROM {named} WHERE kind IN ('Acknowledge', 'Commit')
-),
-gone AS (
-    SELECT queue_manager, session, position, delivery, store, sequence FROM {moves}
-    WHERE cause = 'consumed' AND delivery > 0
-)
-SELECT queue_manager, position, coalesce(store, -1) AS store,
-    coalesce(gone.sequence, -1) AS sequence, session,
-    IF(store IS NULL, 'a settled delivery was not consumed', 'a message was consumed that nobody '
-        || 'settled') AS summary,
-    IF(store IS NULL, 'consumed', 'in flight') AS expected,
-    concat('delivery ', delivery) AS found
-FROM settled FULL JOIN gone USING (queue_manager, session, position, delivery)
-WHERE store IS NULL OR is_settled IS NULL
-"""
 # What an end brings back: all that the session has in flight, once.
 LEFT_BEHIND = """
 WITH
@@ -97,9 +79,9 @@ FROM {flights} LEFT ANTI JOIN asked USING (queue_manager, session, left_at)
         USING (queue_manager, sequence, left_at)
 WHERE left_at IS NOT NULL AND left_as <> 'consumed'
 """
-# What an operation names goes where it says at once. After its unit of work was ended
-# otherwise, a Rollback names nothing.
-RETURNED = """
+# What an operation names leaves flight by it: consumed by an Acknowledge or Commit, and by nothing
+# else. After its unit of work was ended otherwise, a Rollback names nothing.
+SETTLED = """
 WITH
 turns AS (
     SELECT queue_manager, session, replied_at AS position, TRUE AS is_rollback FROM {applied}
@@ -116,17 +98,22 @@ over AS (
     WHERE is_rollback AND NOT was_rollback
 ),
 named AS (
-    SELECT queue_manager, session, position, position AS due_at, delivery, kind
+    SELECT queue_manager, session, position AS due_at, delivery, kind,
+        IF(kind IN ('Acknowledge', 'Commit'), 'consumed', 'returned') AS due_as
     FROM {named} LEFT ANTI JOIN over USING (queue_manager, session, position)
-    WHERE kind NOT IN ('Acknowledge', 'Commit')
+),
+ends AS (
+    SELECT *, IF(left_as = 'consumed', left_as, 'returned') AS left_so FROM {flights}
 )
-SELECT queue_manager, due_at AS position, coalesce(store, -1) AS store,
+SELECT queue_manager, coalesce(due_at, left_at) AS position, coalesce(store, -1) AS store,
     coalesce(flight.sequence, -1) AS sequence, session,
-    concat('a delivery that a ', kind, ' names did not return by it') AS summary,
-    concat('delivery ', delivery, ' at ', due_at) AS expected,
-    coalesce(CAST(left_at AS STRING), 'nothing') AS found
-FROM named LEFT JOIN {flights} AS flight USING (queue_manager, session, delivery)
-WHERE NOT (left_at <=> due_at)
+    IF(kind IS NULL, 'a message was consumed that nobody settled',
+        concat('a delivery that a ', kind, ' names was not ', due_as, ' by it')) AS summary,
+    concat_ws(' ', coalesce(due_as, 'in flight'), 'at', due_at) AS expected,
+    concat_ws(' ', 'delivery', delivery, coalesce(concat(left_so, ' at ', left_at), 'in flight'))
+        AS found
+FROM named FULL JOIN ends AS flight USING (queue_manager, session, delivery)
+WHERE IF(kind IS NULL, left_so = 'consumed', NOT (left_at <=> due_at AND left_so <=> due_as))
 """
 LAW = Law(
     letter="D",
@@ -134,11 +121,10 @@ LAW = Law(
     "of work or session returns all it held; backouts count what was seen, and all of what was "
     "lost; what is done by hand touches the messages that it names, as many as it says.",
     breaches=(
-        Breach("lost", CONSUMED),
         Breach("lost", LEFT_BEHIND),
         Breach("state mismatch", BACKOUTS),
         Breach("unexpected", UNASKED),
-        Breach("lost", RETURNED),
+        Breach("lost", SETTLED),
         *by_hand.BREACHES,
     ),
 )
