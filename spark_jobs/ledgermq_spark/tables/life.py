@@ -175,12 +175,12 @@ def _life(rows: list[Row], again: list[Row]) -> Life:
             position=row["position"],
             time=row["time_us"],
             what=row["event"],
-            reason=_reason(row, before),
+            reason=_reason(rows, at),
             place=_place(row),
             consumer=row["consumer"] or None,
             **{name: row[name] for name in CARRIED},
         )
-        for before, row in zip([None, *rows], rows, strict=False)
+        for at, row in enumerate(rows)
     ]
     steps += [
         LifeStep(
@@ -214,11 +214,26 @@ def _life(rows: list[Row], again: list[Row]) -> Life:
 FOLLOWING: Final = ("added", "born", "delivered", "due", "numbered")
 
 
-def _reason(row: Any, before: Any) -> str:
-    """Where it happened, through whom, and why; `before` is what happened before it."""
-    reason = row["reason"]
-    if row["event"] == "arrived" and row["entry"] != "CopyMessages" and before is not None:
-        reason = f"it came from {_place(before)}"
+# How a message comes to a place beside others, which it did not leave for it.
+COMING: Final = ("added", "arrived")
+
+
+def _reason(rows: list[Row], at: int) -> str:
+    """Where it happened, through whom, and why: one of all things that happened to a message."""
+    row, reason = rows[at], rows[at]["reason"]
+    if row["event"] == "arrived" and row["entry"] != "CopyMessages":
+        earlier = (one for one in reversed(rows[:at]) if one["event"] not in COMING)
+        if (left := next(earlier, None)) is not None:
+            reason = f"it came from {_place(left)}"
+    elif row["event"] == "moved" and row["before"] in ("new", "uncommitted put"):
+        targets = [
+            _place(one)
+            for one in rows[at + 1 :]
+            if one["position"] == row["position"]
+            and one["before"] == "new"
+            and one["kind"] != "subscription"
+        ]
+        reason = f"no subscription wants it: it goes to {' and '.join(targets) or 'nowhere'}"
     told = f"{_place(row)}: {reason}"
     if row["before"] in ("new", "uncommitted put"):
         told += "" if row["session"] is None else f", session {row['session']}"

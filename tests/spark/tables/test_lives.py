@@ -159,6 +159,19 @@ def put_back_once_too_often():
     return script
 
 
+def handed_on():
+    """Return a log in which bindings hand on what a topic is given, to two queues."""
+    script = Script()
+    session = script.session()
+    for queue in ("q", "r"):
+        session.send(op.CreateQueue, queue=queue)
+        session.send(op.Bind, topics="t", destination=f"queue:{queue}")
+    session.publish("t", "a")
+    session.subscribe("t")
+    session.publish("t", "b")
+    return script
+
+
 @pytest.fixture(scope="module")
 def lives():
     """Return the life of a message of each story, by a name of ours."""
@@ -201,6 +214,9 @@ def lives():
     ends = ("Open", "EndSession")
     asked_of = {f"lost_at_{end}": put_of(script, f"queue:lost_at_{end}") for end in ends}
     ask("others", script, **asked_of)
+    script = handed_on()
+    handed = {"bound": put_of(script, "topic:t"), "bound_too": put_of(script, "topic:t", 1)}
+    ask("handed on", script, **handed)
     again = Relocated()
     ask("again", again.script, again=again.message["message_id"])
     facts = logs.facts(duck_engine())
@@ -289,6 +305,22 @@ def test_the_life_of_a_message_is_told_across_queues(lives):
     ]
     copied = ("arrived", "queue q: copied by administration; number 2; op: test")
     assert steps_of(lives["copied"])[-1] == copied
+
+
+def test_the_life_of_a_message_tells_where_bindings_handed_it_on(lives):
+    """Whether a subscription wants it too or none does, each copy came from the topic (§5)."""
+    unwanted = "no subscription wants it: it goes to queue q and queue r"
+    assert steps_of(lives["bound"]) == [
+        ("moved", f"topic t: {unwanted}, session 0; number 0"),
+        ("arrived", "queue q: it came from topic t; number 0"),
+        ("arrived", "queue r: it came from topic t; number 0"),
+    ]
+    assert steps_of(lives["bound_too"]) == [
+        ("put", "topic t: by itself, session 0; number 1"),
+        ("added", "subscription 0/1 of topic t: the subscription wants it; number 1"),
+        ("arrived", "queue q: it came from topic t; number 1"),
+        ("arrived", "queue r: it came from topic t; number 1"),
+    ]
 
 
 def test_the_life_of_a_message_says_why_it_was_moved_and_who_moved_it(lives):
