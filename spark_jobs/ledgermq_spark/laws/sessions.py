@@ -37,11 +37,12 @@ told AS (
     FROM {outcomes} WHERE session_sequence > 0
 ),
 acted AS (
-    SELECT queue_manager, session, session_sequence, applied.position, replied_at, reply_index,
-        told.reply AS due
-    FROM {applied} AS applied
-    LEFT JOIN told USING (queue_manager, session, session_sequence)
-    WHERE told.position <=> replied_at AND told.index <=> reply_index
+    SELECT queue_manager, session, session_sequence, applied.position, replied_at, reply_index, due
+    FROM {applied} AS applied LEFT JOIN (
+        SELECT queue_manager, session, session_sequence, position AS replied_at,
+            index AS reply_index, reply AS due
+        FROM told
+    ) USING (queue_manager, session, session_sequence, replied_at, reply_index)
 ),
 sent AS (
     SELECT queue_manager, session, session_sequence, position, least(answered_through,

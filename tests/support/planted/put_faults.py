@@ -89,12 +89,10 @@ QUOTAS = Family(
         Fault("what waits never goes on", unblocking, "fits", does_nothing),
         Fault("a commit that waits never goes on", unblocking, "_commit_if_waiting", does_nothing),
         Fault(
-            "puts that wait outlive their session", sessions, "drop_blocked", does_nothing, seed=2
+            "puts that wait outlive their session", sessions, "drop_blocked", does_nothing, seed=1
         ),
         Fault("the most that a queue held is not noted", moves, "_note_high", does_nothing),
-        Fault(
-            "what waits is answered when sent again", apply_module, "is_waiting", does_nothing, 2
-        ),
+        Fault("what waits is answered when sent again", apply_module, "is_waiting", does_nothing),
     ),
     drawn(quota_histories()),
 )

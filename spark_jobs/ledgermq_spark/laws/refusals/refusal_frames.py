@@ -34,7 +34,8 @@ REASONS: Final = {
     "journal_reasons": manual_reasons.JOURNAL,
     "upgrading_reasons": manual_reasons.UPGRADING,
 }
-# Everything that may be refused: what is due (null: nothing refuses it) and what was told.
+# Everything that may be refused: what is due (null: nothing refuses it) and what was told, which
+# shows where it was.
 VERDICTS: Final = f"""
 WITH
 refused AS (
@@ -44,17 +45,18 @@ refused AS (
     GROUP BY queue_manager, position
 ),
 asked AS (
-    SELECT queue_manager, position, FALSE AS late, one.session, kind, told_reason AS told,
+    SELECT queue_manager, position, FALSE AS late, position AS shows_at, one.session, kind,
+        told_reason AS told,
         told IS NULL AND conduct <> 'waits' AND NOT (conduct = 'next'
             AND (kind = 'Put' AND number > 0 OR kind = 'Commit' AND waiting_puts > 0)) AS is_silent
     FROM {{conduct}} AS one LEFT JOIN (
         SELECT queue_manager, position, waiting_puts FROM {{units}} WHERE NOT late
     ) USING (queue_manager, position)
     UNION ALL
-    SELECT queue_manager, position, TRUE, session, kind, first_reason, FALSE
+    SELECT queue_manager, position, TRUE, replied_at, session, kind, first_reason, FALSE
     FROM {{conduct}} WHERE is_applied AND replied_at > position
     UNION ALL
-    SELECT queue_manager, position, FALSE, -1, kind, refused.reason,
+    SELECT queue_manager, position, FALSE, position, -1, kind, refused.reason,
         kind = 'Open' AND is_answered IS NULL
     FROM (SELECT queue_manager, position, kind FROM {{operations}} WHERE session IS NULL)
     LEFT JOIN refused USING (queue_manager, position)
@@ -66,7 +68,7 @@ due AS (
     UNION ALL
     {" UNION ALL ".join(f"SELECT * FROM {{{name}}}" for name in REASONS)}
 )
-SELECT queue_manager, position, late, session, kind, due, told, is_silent
+SELECT queue_manager, position, late, shows_at, session, kind, due, told, is_silent
 FROM asked LEFT JOIN due USING (queue_manager, position, late)
 """
 FRAMES: Final = {

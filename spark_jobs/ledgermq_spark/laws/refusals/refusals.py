@@ -33,7 +33,7 @@ IN_PART: Final[dict[Reason, str]] = {
     Reason.CREDIT_INVALID: "whose logical messages come for one credit is believed",
 }
 REFUSED: Final = """
-SELECT queue_manager, position, -1 AS store, -1 AS sequence, session, concat_ws(' ',
+SELECT queue_manager, shows_at AS position, -1 AS store, -1 AS sequence, session, concat_ws(' ',
     IF(kind LIKE 'A%' OR kind LIKE 'E%' OR kind LIKE 'O%' OR kind LIKE 'Un%', 'an', 'a'), kind,
     CASE WHEN due IS NULL THEN 'was refused without cause'
         WHEN told IS NULL THEN 'was not refused though there was a reason'
@@ -42,7 +42,7 @@ SELECT queue_manager, position, -1 AS store, -1 AS sequence, session, concat_ws(
 FROM {verdicts} WHERE NOT due <=> told
 """
 SILENT: Final = """
-SELECT queue_manager, position, -1 AS store, -1 AS sequence, session,
+SELECT queue_manager, shows_at AS position, -1 AS store, -1 AS sequence, session,
     concat('nobody answered this ', kind) AS summary, 'an answer' AS expected, 'none' AS found
 FROM {verdicts} WHERE is_silent
 """
