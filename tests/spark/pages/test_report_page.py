@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from ledgermq_spark.audit.audit import proof_of
 from ledgermq_spark.audit.conservation import summary_of
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.report.report import html_report, json_report
 from support.pages.reading import HOSTILE, Page
-from support.pages.reports import START_US, law_of, report_of, settlement_of, total_of
+from support.pages.reports import START_US, law_of, proof_of, report_of, settlement_of, total_of
 
 
 def place_in(text, *wanted):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ledgermq_spark.audit.audit import AuditReport, proof_of
+from ledgermq_spark.audit.audit import AuditReport
 from ledgermq_spark.audit.conservation import summary_of
 from ledgermq_spark.tables.life import Life, LifeStep
 from ledgermq_spark.tables.totals import FATES
@@ -33,6 +34,17 @@ def law_of(letter: str, *, holds: bool = True) -> dict[str, Any]:
     """Return what is told of a law that was asked."""
     rows = {"moves": 12_000, "operations": 345}
     return {"letter": letter, "sentence": f"Law {letter}.", "holds": holds, "looked_at": rows}
+
+
+def proof_of(
+    position: int,
+    *,
+    since: int = 0,
+    start: str = "the beginning of the log",
+    laws: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
+    """What an audit proved: the positions from a start on, and the laws that were asked."""
+    return {"since": since, "until": position, "start": start, "laws": [*laws]}
 
 
 def report_of(**changes: Any) -> AuditReport:
