@@ -22,7 +22,10 @@ def check_key(key: str | None) -> Refusal | None:
     """Refuses what no property can be called."""
     if not key or KEY.fullmatch(key):
         return None
-    detail = f"last_value_key {quoted(key)} is no name of a property"
+    detail = (
+        f"last_value_key {quoted(key)} is no name of a property: a letter, _ or $, then letters, "
+        f"digits, _ and $, {LAST_VALUE_KEY_CHARACTERS_MAX} characters at most"
+    )
     return Refusal(Reason.SETTING_INVALID, detail)
 
 
