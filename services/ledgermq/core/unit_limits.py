@@ -19,19 +19,8 @@ def take_part(entry: Entry, session: Session) -> None:
 
 def begin_unit_of_work(entry: Entry, session: Session) -> None:
     """Lets a unit of work begin now, and its time."""
-    state = entry.state
-    session.unit_of_work_began_at = state.time
-    if has_limits(state, session):
-        restart_limits(state, session, entry.begins, entry.begins)
-
-
-def has_limits(state: QueueManager, session: Session) -> bool:
-    return bool(
-        state.unit_of_work_time_limit_ms
-        or state.unit_of_work_idle_limit_ms
-        or session.unit_of_work_time_limit_ms
-        or session.unit_of_work_idle_limit_ms
-    )
+    session.unit_of_work_began_at = entry.state.time
+    restart_limits(entry.state, session, entry.begins, entry.begins)
 
 
 def restart_limits(state: QueueManager, session: Session, began: int, active: int) -> None:
