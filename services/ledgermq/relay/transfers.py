@@ -16,9 +16,10 @@ from ledgermq.client.session import Session
 from ledgermq.errors import LedgerMQError, MessageFormatError
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.limits import CONTENT_BYTES_MAX
-from ledgermq.protocol.operations import Header, PutMessage
+from ledgermq.protocol.operations import PutMessage
 from ledgermq.protocol.outcomes import Delivered, DeliveredMessage
 from ledgermq.wire.framing.codec import UndecodableError, decode_chunk, encode_chunk
+from ledgermq.wire.framing.header_lists import NO_HEADER
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
@@ -80,17 +81,14 @@ def put_message(raw: DeliveredMessage, log_time_us: int) -> PutMessage:
     told = raw.get("header")
     if told is not None:
         left_us = told["expires_at"] - log_time_us
-        header: Header = {
+        message["header"] = {
+            **NO_HEADER,
             "properties": told["properties"],
             "correlation_id": told["correlation_id"],
             "type": told["type"],
             "time_to_live_ms": 0 if told["expires_at"] < 0 else max(1, left_us // 1000),
-            "delivery_delay_ms": 0,
-            "age_ms": 0,
             "group": told.get("group"),
-            "redelivery_limit": -1,
         }
-        message["header"] = header
     return message
 
 

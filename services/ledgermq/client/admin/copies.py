@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq.client.messages.message import Message
 from ledgermq.client.sending.grouping import GroupPlace, place_of
-from ledgermq.protocol.outcomes import DeliveredMessage
+from ledgermq.protocol.outcomes import EMPTY_HEADER, DeliveredMessage
 
 if TYPE_CHECKING:
     from ledgermq.client.sending.producer import Producer
@@ -40,13 +40,11 @@ def journal_message(one: JournaledMessage) -> Message:
         "enqueued_at": round(one.enqueued_at.timestamp() * 1_000_000),
         "content": one.content,
         "header": {
+            **EMPTY_HEADER,
             "properties": header.get("properties", {}),
             "correlation_id": header.get("correlation_id"),
             "type": header.get("type"),
-            "expires_at": -1,
-            "deliver_at": -1,
             "group": header.get("group"),
-            "origin": None,
         },
     }
     return Message(raw, one.destination)

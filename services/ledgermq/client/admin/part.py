@@ -30,6 +30,11 @@ class AdminPart:
         steps = engine.administer(operation, about, fields, result=lambda reply: reply.position)
         return engine.run(steps).position
 
+    def _one(self, kind: type[S], asked: str, not_before: int, **more: Any) -> S:
+        """The status of one thing, with the position that it is true at."""
+        answer = self._ask(asked, not_before, **more)
+        return status_of(kind, answer.document, position=answer.position)
+
     def _listed(self, asked: str, kind: type[S], not_before: int) -> list[S]:
         """All that there is of something, asked for page by page; each names its position."""
         return [

@@ -14,7 +14,6 @@ from ledgermq.client.admin.part import AdminPart
 from ledgermq.client.argument_types import typed
 from ledgermq.errors import LedgerMQError
 from ledgermq.protocol.administration import Relocate, RelocatedMessage
-from ledgermq.protocol.documents.fields import status_of
 from ledgermq.protocol.documents.pins import LogPins, Pin
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.limits import RELOCATED_MESSAGES_MAX, RELOCATED_PLACES_MAX
@@ -71,8 +70,7 @@ class Relocation(AdminPart):
         Raises:
             WorkerUnavailableError: nobody answered within the time-out.
         """
-        answer = self._ask("PINS", not_before, limit=limit)
-        return status_of(LogPins, answer.document, position=answer.position)
+        return self._one(LogPins, "PINS", not_before, limit=limit)
 
     def relocate_messages(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from ledgermq.client.admin.part import AdminPart
 from ledgermq.client.argument_types import typed
@@ -22,10 +22,6 @@ from ledgermq.protocol.documents.sessions import SessionState, SessionStatus, Tr
 from ledgermq.protocol.documents.storage import StorageStatus
 from ledgermq.protocol.limits import GROUP_MEMBERS_MAX
 
-S = TypeVar(
-    "S", QueueObstacles, QueueStatus, SessionState, SourceStatus, SubscriptionStatus, TopicStatus
-)
-
 # Groups asked for at a time: what one answer has room for even if much of each is missing.
 GROUPS_PER_PAGE: Final = 200
 SEGMENTS_PER_PAGE: Final = 10_000
@@ -34,10 +30,6 @@ SEGMENTS_PER_PAGE: Final = 10_000
 @typed
 class Statuses(AdminPart):
     """What the worker answers, true at the log position that it names; it changes nothing."""
-
-    def _one(self, kind: type[S], asked: str, not_before: int, **more: Any) -> S:
-        answer = self._ask(asked, not_before, **more)
-        return status_of(kind, answer.document, position=answer.position)
 
     def queue_status(self, name: str, *, not_before: int = -1) -> QueueStatus:
         """One queue's status.

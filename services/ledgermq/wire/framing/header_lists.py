@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from ledgermq.protocol.operations import Header
+
 GROUP: Final = "ledgermq.message.Group"
-NO_HEADER: Final[dict[str, Any]] = {
+NO_HEADER: Final[Header] = {
     "properties": {},
     "correlation_id": None,
     "type": None,
