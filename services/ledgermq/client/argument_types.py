@@ -33,6 +33,7 @@ class _Check(NamedTuple):
     refuse: Callable[[object], None]
 
 
+CALLABLE: Final = _Kind((Callable,), "something to call")  # type: ignore[arg-type]
 # By the name that annotations have; a class of ours is known by its name alone.
 KINDS: Final = {
     "str": _Kind((str,), "text"),
@@ -43,7 +44,8 @@ KINDS: Final = {
     "None": _Kind((type(None),), "None"),
     "Mapping": _Kind((Mapping,), "a mapping such as a dict"),
     "Iterable": _Kind((Iterable,), "something to iterate over"),
-    "Listener": _Kind((Callable,), "something to call"),  # type: ignore[arg-type]
+    "Listener": CALLABLE,
+    "ExceptionListener": CALLABLE,
     "AckMode": _Kind((str,), "an AckMode"),
     "Order": _Kind((str,), "an Order"),
 }
