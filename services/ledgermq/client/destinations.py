@@ -28,27 +28,24 @@ def checked_destination(text: str) -> str:
     return text
 
 
-def queue_name(text: str) -> str:
-    """The name in `queue:NAME` or a bare `NAME`; else InvalidDestinationError."""
-    if isinstance(text, str) and text.startswith(TOPIC):
-        raise InvalidDestinationError(f"{shown(text)} is a topic, no queue", destination=text)
-    full = text if isinstance(text, str) and text.startswith(QUEUE) else f"{QUEUE}{text}"
-    return checked_destination(full)[len(QUEUE) :]
-
-
 def is_topic(destination: str) -> bool:
     """Whether a destination is a topic."""
     return destination.startswith(TOPIC)
 
 
+def queue_name(text: str) -> str:
+    """The name in `queue:NAME` or a bare `NAME`; else InvalidDestinationError."""
+    return _name_in(text, QUEUE, TOPIC)
+
+
 def topic_name(text: str) -> str:
     """The name in `topic:NAME` or a bare `NAME`; else InvalidDestinationError."""
-    if isinstance(text, str) and text.startswith(QUEUE):
-        raise InvalidDestinationError(f"{shown(text)} is a queue, no topic", destination=text)
-    name = text.removeprefix(TOPIC) if isinstance(text, str) else text
-    if not isinstance(name, str) or not is_name(name):
+    return _name_in(text, TOPIC, QUEUE)
+
+
+def _name_in(text: str, own: str, other: str) -> str:
+    if text.startswith(other):
         raise InvalidDestinationError(
-            f"{shown(text)} names no topic: 1 to 128 characters of A-Z a-z 0-9 . _ / % -",
-            destination=str(text),
+            f"{shown(text)} is a {other[:-1]}, no {own[:-1]}", destination=text
         )
-    return name
+    return checked_destination(own + text.removeprefix(own))[len(own) :]

@@ -14,7 +14,7 @@ from typing import Any, Final, Unpack
 from ledgermq.client.admin.part import AdminPart
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import wrong_type
-from ledgermq.client.destinations import checked_destination
+from ledgermq.client.destinations import QUEUE, TOPIC, checked_destination
 from ledgermq.client.messages.message import Message
 from ledgermq.client.options import Numbers, SelectionOptions, SourceOptions
 from ledgermq.errors import IllegalStateError
@@ -300,8 +300,8 @@ def _selection(
 
 def _destination(text: str) -> str:
     """`queue:NAME`, `topic:NAME`, or a bare `NAME` of a queue, as a destination."""
-    is_bare = isinstance(text, str) and not text.startswith(("queue:", "topic:"))
-    return checked_destination(f"queue:{text}" if is_bare else text)
+    is_whole = text.startswith((QUEUE, TOPIC))
+    return checked_destination(text if is_whole else QUEUE + text)
 
 
 def _pairs(one: object) -> Iterable[tuple[int, int]]:
