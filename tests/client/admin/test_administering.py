@@ -49,7 +49,10 @@ UNCHANGED = dict.fromkeys(
     ),
     None,
 )
-NO_WINDOW = dict.fromkeys(OPERATION_FIELDS, 0) | {"inherits_redelivery": True}
+NO_WINDOW = dict.fromkeys(OPERATION_FIELDS, 0) | {
+    "inherits_redelivery": True,
+    "last_value_key": "",
+}
 LIMITS = {
     "message_bytes_max": 0,
     "unacknowledged_max": 0,
