@@ -10,6 +10,8 @@ from ledgermq.protocol.limits import TIMING_MS_MAX
 
 # A hundred years: less than what the clocks and locks of Python can wait for.
 SECONDS_MAX: Final = TIMING_MS_MAX // 1000
+# Times of which there is one if none is given.
+USUAL: Final = ("timeout", "delay")
 
 
 def wrong_type(name: str, value: object, wanted: str) -> ArgumentTypeError:
@@ -25,10 +27,8 @@ def check_seconds(name: str, seconds: float | None) -> None:
     if type(seconds) not in (int, float):
         check_number(name, seconds, " of seconds, or None")
     if not 0 <= seconds <= SECONDS_MAX:
-        raise IllegalStateError(
-            f"{name} is {seconds}, must be 0 to {SECONDS_MAX} seconds; leave it out, or give None, "
-            "for the usual one"
-        )
+        usual = "; leave it out, or give None, for the usual one" if name in USUAL else ""
+        raise IllegalStateError(f"{name} is {seconds}, must be 0 to {SECONDS_MAX} seconds{usual}")
 
 
 def check_rejection(requeue: bool, delay: float | None) -> None:

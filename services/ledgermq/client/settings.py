@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeGuard, Unpack
+from typing import Any, Final, Unpack
 
-from ledgermq.client.arguments import SECONDS_MAX, check_number
+from ledgermq.client.arguments import SECONDS_MAX
 from ledgermq.client.options import USUAL, ConnectOptions
 from ledgermq.errors import IllegalStateError, InvalidClientIDError
 from ledgermq.errors.shown import shown
@@ -28,14 +28,14 @@ PREFETCH_DEFAULT: Final = 200
 # With what the library says of itself, less than an Open may say of its client.
 APPLICATION_CHARACTERS_MAX: Final = 1_000
 SCHEMA_REGISTRY_VARIABLE: Final = "LEDGERMQ_SCHEMA_REGISTRY"
-# Options of `connect` that are settings as they were given.
-AS_GIVEN: Final = (
-    "send_timeout_seconds",
-    "suspect_timeout_seconds",
-    "put_messages_max",
-    "redelivery_delay_ms",
-    "redelivery_limit",
-)
+# Options of `connect` that are settings as they were given, each in its range.
+RANGES: Final = {
+    "send_timeout_seconds": (0, TIMING_MS_MAX // 1000),
+    "suspect_timeout_seconds": (SUSPECT_TIMEOUT_MS_MIN // 1000, SUSPECT_TIMEOUT_MS_MAX // 1000),
+    "put_messages_max": (1, PUT_MESSAGES_MAX),
+    "redelivery_delay_ms": (0, TIMING_MS_MAX),
+    "redelivery_limit": (-1, REDELIVERY_LIMIT_MAX),
+}
 
 
 class PickleWarning(UserWarning):
@@ -101,7 +101,7 @@ def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSe
     schema_registry = given.get("schema_registry")
     if schema_registry is None:
         schema_registry = os.environ.get(SCHEMA_REGISTRY_VARIABLE, "")
-    as_given: dict[str, Any] = {name: given.get(name, USUAL[name]) for name in AS_GIVEN}
+    as_given: dict[str, Any] = {name: given.get(name, USUAL[name]) for name in RANGES}
     settings = ConnectionSettings(
         bootstrap=bootstrap,
         queue_manager=queue_manager,
@@ -116,14 +116,13 @@ def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSe
         kafka=kafka_settings(given.get("kafka")),
         **as_given,
     )
-    _check_times(settings)
-    for name, lowest, highest in (
-        ("put_messages_max", 1, PUT_MESSAGES_MAX),
-        ("redelivery_delay_ms", 0, TIMING_MS_MAX),
-        ("redelivery_limit", -1, REDELIVERY_LIMIT_MAX),
-    ):
+    if not 0 < settings.timeout_seconds <= SECONDS_MAX:
+        raise AddressError(
+            f"timeout is {settings.timeout_seconds} s, it must be above 0, at most {SECONDS_MAX}"
+        )
+    for name, (lowest, highest) in RANGES.items():
         value = getattr(settings, name)
-        if not is_whole(value, lowest, highest):
+        if not lowest <= value <= highest:
             raise AddressError(f"{name} is {value!r}, must be {lowest} to {highest}")
     if settings.allow_pickle:
         give_warning(
@@ -133,24 +132,6 @@ def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSe
             )
         )
     return settings
-
-
-def _check_times(settings: ConnectionSettings) -> None:
-    """Refuses times that cannot be waited for."""
-    timeout = settings.timeout_seconds
-    sending, suspecting = settings.send_timeout_seconds, settings.suspect_timeout_seconds
-    check_number("timeout", timeout, " of seconds")
-    check_number("send_timeout_seconds", sending)
-    check_number("suspect_timeout_seconds", suspecting)
-    if not 0 < timeout <= SECONDS_MAX:
-        raise AddressError(f"timeout is {timeout} s, it must be above 0, at most {SECONDS_MAX}")
-    if not 0 <= sending <= TIMING_MS_MAX / 1000:
-        raise AddressError(
-            f"send_timeout_seconds is {sending}, must be 0 to {TIMING_MS_MAX // 1000}"
-        )
-    low, high = SUSPECT_TIMEOUT_MS_MIN / 1000, SUSPECT_TIMEOUT_MS_MAX / 1000
-    if not low <= suspecting <= high:
-        raise AddressError(f"suspect_timeout_seconds is {suspecting}, must be {low:g} to {high:g}")
 
 
 def checked_delay_ms(delay_ms: int | None, default: int) -> int:
@@ -167,11 +148,6 @@ def checked_limit_ms(name: str, limit_ms: object) -> int:
 
 def checked_whole(name: str, value: object, lowest: int, highest: int) -> int:
     """A whole number of that name; IllegalStateError if out of range."""
-    if not is_whole(value, lowest, highest):
+    if type(value) is not int or not lowest <= value <= highest:
         raise IllegalStateError(f"{name} is {value!r}, must be {lowest} to {highest}")
     return value
-
-
-def is_whole(value: object, lowest: int, highest: int) -> TypeGuard[int]:
-    """Whether a value is a whole number within a range."""
-    return type(value) is int and lowest <= value <= highest
