@@ -4,6 +4,7 @@ from ledgermq import errors as errors
 from ledgermq.client.admin.admin import Admin as Admin
 from ledgermq.client.admin.manual import Handled as Handled
 from ledgermq.client.admin.manual import OriginCount as OriginCount
+from ledgermq.client.admin.queue_settings import ManagerSettings as ManagerSettings
 from ledgermq.client.admin.queue_settings import QueueSettings as QueueSettings
 from ledgermq.client.connection import Connection as Connection
 from ledgermq.client.connection import connect as connect

@@ -186,7 +186,7 @@ def test_the_queue_manager_takes_settings_of_redelivery_alone(memory):
     """Another setting is named with those that there are; a destination must be there."""
     with memory.connect() as connection:
         admin = connection.admin
-        with pytest.raises(TypeError, match="fifo_mode; of redelivery there are: redelivery_delay"):
+        with pytest.raises(TypeError, match="fifo_mode; there are: redelivery_delay"):
             admin.alter_queue_manager(fifo_mode="PROTECTED")
         with pytest.raises(ledgermq.InvalidDestinationError, match="does not exist"):
             admin.alter_queue_manager(error_destination="queue:none")

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.setting_options import (
     NONE,
-    Duration,
     duration_text,
     given_options,
-    redelivery_options,
+    manager_options,
     shown_settings,
 )
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.options.together import LONG, Long
 from ledgermq.cli.printing.output import Output, cell_text
-
-AT_LEAST_ONE: Final = Long(min=1)
 
 
 @click.group(cls=OnceGroup)
@@ -60,86 +56,7 @@ def _backup_text(target: Target, backup: dict[str, Any] | None) -> str:
 
 
 @manager.command()
-@click.option(
-    "--automatic-creation/--no-automatic-creation",
-    default=None,
-    help="Whether the first use of an unknown queue or topic creates it, as is the default; if "
-    "not, the use is refused.",
-)
-@click.option(
-    "--maximum-lifetime",
-    "maximum_lifetime_ms",
-    type=Duration(0),
-    help="How long a message may live, whatever its own time to live; those that are there already "
-    "too. The default is 30d; none: for ever.",
-)
-@click.option(
-    "--segment-bytes",
-    type=AT_LEAST_ONE,
-    help="Bytes of a segment, the unit in which the room of live messages is counted (`ledgermq "
-    "storage`); a unit of work that puts more is refused. The default is 16777216.",
-)
-@click.option(
-    "--segments-min",
-    type=AT_LEAST_ONE,
-    help="How many segments there are at least. The default is 4.",
-)
-@click.option(
-    "--segments-max",
-    type=LONG,
-    help="How many segments there are at most: puts are refused while all are full or pinned by "
-    "live messages. 0, the default: no limit.",
-)
-@click.option(
-    "--messages-max",
-    type=LONG,
-    help="Quota of messages in all queues and topics together, in flight and uncommitted ones too; "
-    "sends beyond it wait for room until their send time-out. 0, the default: no quota.",
-)
-@click.option(
-    "--bytes-max",
-    type=LONG,
-    help="The same for the bytes of these messages; 0, the default: no quota.",
-)
-@click.option(
-    "--messages-resume",
-    type=LONG,
-    help="Once a send had to wait for --messages-max, sends go on when no more than so many "
-    "messages are left; 0, the default: as soon as there is room.",
-)
-@click.option(
-    "--bytes-resume",
-    type=LONG,
-    help="The same for --bytes-max; 0, the default: as soon as there is room.",
-)
-@click.option(
-    "--journaling/--no-journaling",
-    default=None,
-    help="Whether messages put from now on go to the journal (`ledgermq journal`); by default "
-    "none.",
-)
-@click.option(
-    "--journal-lifetime",
-    "journal_lifetime_ms",
-    type=Duration(0),
-    help="How long messages stay in the journal, those that are there already too; the next backup "
-    "removes older ones. The default is 7d; none: for ever.",
-)
-@click.option(
-    "--unit-of-work-time-limit",
-    "unit_of_work_time_limit_ms",
-    type=Duration(0),
-    help="How long a unit of work may be open; then it is rolled back. The default is none: no "
-    "limit.",
-)
-@click.option(
-    "--unit-of-work-idle-limit",
-    "unit_of_work_idle_limit_ms",
-    type=Duration(0),
-    help="How long a unit of work may be open without a further put or get; then it is rolled "
-    "back. The default is none: no limit.",
-)
-@redelivery_options
+@manager_options
 @target_options
 def alter(target: Target, output: Output, **settings: Any) -> None:
     """Change settings of the queue manager; what is not given stays as it is."""

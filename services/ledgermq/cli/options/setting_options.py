@@ -1,4 +1,4 @@
-"""One option for each setting of queues and topics, made of the client's table of them.
+"""One option for each setting of queues, topics and queue managers, made of the client's tables.
 
 A setting that may be away is taken away with `none`.
 """
@@ -17,8 +17,8 @@ from ledgermq.cli.options.destinations import EXPLAINED, destination_named
 from ledgermq.cli.options.together import Command, Read, together
 from ledgermq.client.admin.queue_settings import (
     Kind,
+    ManagerSettings,
     QueueSettings,
-    RedeliverySettings,
     Setting,
     setting_keywords,
 )
@@ -53,7 +53,7 @@ def _milliseconds(none: int | None, text: str) -> int:
     return milliseconds
 
 
-def _count(none: int | None, text: str) -> int:
+def _count(none: int | None, least: int, text: str) -> int:
     if text == NONE and none is not None:
         return none
     try:
@@ -61,8 +61,8 @@ def _count(none: int | None, text: str) -> int:
     except ValueError:
         or_none = "" if none is None else ", or none"
         raise ValueError(f"{text!r} is no whole number: write 1000, for example{or_none}") from None
-    if number < 0 and number != none:
-        raise ValueError(f"{text} is below 0")
+    if number < least and number != none:
+        raise ValueError(f"{text} is below {least}")
     if number > LONG_MAX:
         raise ValueError(f"{text} is more than a record of the log can hold")
     return number
@@ -92,7 +92,7 @@ def _type_of(setting: Setting) -> click.ParamType:
         return click.STRING
     if setting.kind is Kind.CHOICE:
         return click.Choice(setting.choices, case_sensitive=False)
-    return Read("NUMBER", partial(_count, setting.none))
+    return Read("NUMBER", partial(_count, setting.none, setting.least))
 
 
 def _option_of(keyword: str, setting: Setting) -> Callable[..., Any]:
@@ -122,8 +122,7 @@ def _options_of(settings: type) -> Callable[[Command], Command]:
 
 
 setting_options: Final = _options_of(QueueSettings)
-# Those that are settings of the queue manager too.
-redelivery_options: Final = _options_of(RedeliverySettings)
+manager_options: Final = _options_of(ManagerSettings)
 
 
 def given_options(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from typing import Any, Unpack
 
 from ledgermq.client.admin.part import AdminPart
 from ledgermq.client.admin.queue_settings import (
+    ManagerSettings,
     QueueSettings,
-    RedeliverySettings,
-    redelivery_given,
+    manager_settings_given,
     settings_given,
 )
 from ledgermq.client.argument_types import typed
@@ -206,72 +206,17 @@ class Changes(AdminPart):
         """
         return self._change(Unsubscribe, subscription=name)
 
-    def alter_queue_manager(
-        self,
-        *,
-        automatic_creation: bool | None = None,
-        maximum_lifetime_ms: int | None = None,
-        segment_bytes: int | None = None,
-        segments_min: int | None = None,
-        segments_max: int | None = None,
-        messages_max: int | None = None,
-        bytes_max: int | None = None,
-        journaling: bool | None = None,
-        journal_lifetime_ms: int | None = None,
-        unit_of_work_time_limit_ms: int | None = None,
-        unit_of_work_idle_limit_ms: int | None = None,
-        messages_resume: int | None = None,
-        bytes_resume: int | None = None,
-        **redelivery: Unpack[RedeliverySettings],
-    ) -> int:
+    def alter_queue_manager(self, **settings: Unpack[ManagerSettings]) -> int:
         """Changes settings of the queue manager; None leaves one as it is.
 
-        Args:
-            automatic_creation: Whether a first use creates an unknown queue or topic.
-            maximum_lifetime_ms: How long a message stays at most, whatever its own time to live
-                (DB-18); holds for those that are there too. 0: for ever.
-            segment_bytes: How much a segment of the storage takes, and a unit of work at most
-                (DB-09), 1 to 2^40.
-            segments_min: How many segments there are at least, 1 to 99,999 (DB-11).
-            segments_max: How many there are at most, `segments_min` to 99,999: then puts are
-                refused while there is no room (DB-20). 0: no limit.
-            messages_max: Quota of the messages of all queues and topics together, current and
-                pending (INF-04): what would exceed it waits. 0: none.
-            bytes_max: Quota of the bytes of these messages. 0: none.
-            journaling: Whether messages put from now on are journaled (DB-17).
-            journal_lifetime_ms: How long after its enqueue time a journaled message expires in the
-                journal, whatever became of it (DB-19), those that are there too. 0: never.
-            unit_of_work_time_limit_ms: How long a unit of work may be open before it is rolled
-                back, those that are open too. 0: no limit.
-            unit_of_work_idle_limit_ms: How long without a put or get, those that are open too from
-                now on. 0: no limit.
-            messages_resume: Puts that wait for the quota of messages go on when all hold no more
-                than so many. 0: when there is room.
-            bytes_resume: The same for the quota of bytes.
-            redelivery: Settings of redelivery that queues and topics take which say none
-                themselves, such as `redelivery_limit=5, error_destination="queue:dead"`.
+        `settings` are those of `ledgermq.ManagerSettings`, such as `segments_max=100`, or
+        `redelivery_limit=5` for all queues and topics that have none of their own.
 
         Raises:
             InvalidDestinationError: the error destination is none, or is not there.
             RefusedError: a setting is out of range.
         """
-        return self._change(
-            AlterQueueManager,
-            automatic_creation=automatic_creation,
-            maximum_lifetime_ms=maximum_lifetime_ms,
-            segment_bytes=segment_bytes,
-            segments_min=segments_min,
-            segments_max=segments_max,
-            messages_max=messages_max,
-            bytes_max=bytes_max,
-            journaling=journaling,
-            journal_lifetime_ms=journal_lifetime_ms,
-            unit_of_work_time_limit_ms=unit_of_work_time_limit_ms,
-            unit_of_work_idle_limit_ms=unit_of_work_idle_limit_ms,
-            messages_resume=messages_resume,
-            bytes_resume=bytes_resume,
-            redelivery=redelivery_given(**redelivery),
-        )
+        return self._change(AlterQueueManager, **manager_settings_given(**settings))
 
     def back_up_journal(
         self, *, through: int, kept_from: int, needed_from: int, reason: str, actor: str

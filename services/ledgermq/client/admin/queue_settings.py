@@ -1,7 +1,9 @@
-"""Settings of queues and topics as keywords, one line here for each (PROTOCOL.md §14).
+"""Settings of queues, topics and the queue manager as keywords, one entry here for each
+(PROTOCOL.md §14).
 
-`create_queue`, `alter_queue`, `create_topic` and `alter_topic` take them all, and the command line
-makes an option of each; what is not given stays as it is, or at its default.
+`create_queue`, `alter_queue`, `create_topic`, `alter_topic` and `alter_queue_manager` take them
+all, and the command line makes an option of each; what is not given stays as it is, or at its
+default.
 """
 
 from __future__ import annotations
@@ -53,12 +55,14 @@ class Setting:
     Attributes:
         none: The value that takes it away; None: it always has one.
         choices: The words of a choice.
+        least: The least count that the command line takes.
     """
 
     kind: Kind
     help: str
     none: Any = None
     choices: tuple[str, ...] = ()
+    least: int = 0
 
 
 # A destination, or what has one: a status, a producer.
@@ -287,9 +291,123 @@ class QueueSettings(RedeliverySettings, total=False):
     ]
 
 
+class ManagerSettings(RedeliverySettings, total=False):
+    """Settings of the queue manager.
+
+    The first ones, and `redelivery`, which stands for all of these, are those of
+    `RedeliverySettings`: queues and topics take them that say none themselves.
+    """
+
+    automatic_creation: Annotated[
+        bool,
+        Setting(
+            Kind.FLAG,
+            "Whether the first use of an unknown queue or topic creates it, as is the default; if "
+            "not, the use is refused.",
+        ),
+    ]
+    maximum_lifetime_ms: Annotated[
+        Milliseconds,
+        Setting(
+            Kind.DURATION,
+            "How long a message may live, whatever its own time to live; those that are there "
+            "already too. The default is 30d; without it they live for ever.",
+            0,
+        ),
+    ]
+    segment_bytes: Annotated[
+        int,
+        Setting(
+            Kind.COUNT,
+            "Bytes of a segment, the unit in which the room of live messages is counted (`ledgermq "
+            "storage`); a unit of work that puts more is refused. The default is 16777216.",
+            least=1,
+        ),
+    ]
+    segments_min: Annotated[
+        int,
+        Setting(Kind.COUNT, "How many segments there are at least. The default is 4.", least=1),
+    ]
+    segments_max: Annotated[
+        int,
+        Setting(
+            Kind.COUNT,
+            "How many segments there are at most: puts are refused while all are full or pinned by "
+            "live messages. 0, the default: no limit.",
+            0,
+        ),
+    ]
+    messages_max: Annotated[
+        int,
+        Setting(
+            Kind.COUNT,
+            "Quota of messages in all queues and topics together, in flight and uncommitted ones "
+            "too; sends beyond it wait for room until their send time-out. 0, the default: no "
+            "quota.",
+            0,
+        ),
+    ]
+    bytes_max: Annotated[
+        int,
+        Setting(Kind.COUNT, "The same for the bytes of these messages; 0, the default: none.", 0),
+    ]
+    journaling: Annotated[
+        bool,
+        Setting(
+            Kind.FLAG,
+            "Whether messages put from now on go to the journal (`ledgermq journal`); by default "
+            "none.",
+        ),
+    ]
+    journal_lifetime_ms: Annotated[
+        Milliseconds,
+        Setting(
+            Kind.DURATION,
+            "How long messages stay in the journal, those that are there already too; the next "
+            "backup removes older ones. The default is 7d; without it none is removed.",
+            0,
+        ),
+    ]
+    unit_of_work_time_limit_ms: Annotated[
+        Milliseconds,
+        Setting(
+            Kind.DURATION,
+            "How long a unit of work may be open, those that are open too; then it is rolled back. "
+            "0, the default: no limit.",
+            0,
+        ),
+    ]
+    unit_of_work_idle_limit_ms: Annotated[
+        Milliseconds,
+        Setting(
+            Kind.DURATION,
+            "How long a unit of work may be open without a further put or get; then it is rolled "
+            "back. 0, the default: no limit.",
+            0,
+        ),
+    ]
+    messages_resume: Annotated[
+        int,
+        Setting(
+            Kind.COUNT,
+            "Once a send had to wait for the quota of messages, sends go on when no more than so "
+            "many messages are left; 0, the default: as soon as there is room.",
+            0,
+        ),
+    ]
+    bytes_resume: Annotated[
+        int,
+        Setting(
+            Kind.COUNT,
+            "The same for the quota of bytes; 0, the default: as soon as there is room.",
+            0,
+        ),
+    ]
+
+
 @cache
 def setting_keywords(of: type = QueueSettings) -> Mapping[str, Setting]:
-    """Every setting by its keyword, of queues and topics or of redelivery alone.
+    """Every setting by its keyword, of queues and topics or of the queue manager.
 
     A percentage has the keyword without that word, and is given as a factor. `redelivery` stands
     for several of them and is none.
@@ -316,8 +434,30 @@ def settings_given(own: str = "", /, **settings: Unpack[QueueSettings]) -> dict[
         IllegalStateError: a value is not of the kind that the setting takes, or a redelivery
             string cannot be read, or was given with settings that it stands for.
     """
+    named = _named(QueueSettings, own, settings)
+    beside = {name: named.pop(name, None) for name in (*COMMON_FIELDS, *OPERATION_FIELDS)}
+    fields: dict[str, Any] = {name: value for name, value in beside.items() if value is not None}
+    given = given_settings(named)
+    return fields if given is None else fields | {"settings": given}
+
+
+def manager_settings_given(**settings: Unpack[ManagerSettings]) -> dict[str, Any]:
+    """The fields of an operation on the queue manager that say settings.
+
+    Raises:
+        TypeError, InvalidDestinationError, IllegalStateError: as `settings_given`.
+    """
+    named = _named(ManagerSettings, "", settings)
+    redelivery: dict[str, Any] = {
+        name: named.pop(name) for name in REDELIVERY_FIELDS if name in named
+    }
+    return named | {"redelivery": redelivery_in(given_settings(redelivery))}
+
+
+def _named(of: type, own: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that are given, by their full names and as the log has them."""
     named: dict[str, Any] = {}
-    keywords = setting_keywords()
+    keywords = setting_keywords(of)
     for keyword, value in settings.items():
         if keyword == REDELIVERY:
             continue
@@ -331,27 +471,7 @@ def settings_given(own: str = "", /, **settings: Unpack[QueueSettings]) -> dict[
     redelivery = settings.get(REDELIVERY)
     if redelivery is not None:
         named |= _redelivery(redelivery, own, settings)
-    beside = {name: named.pop(name, None) for name in (*COMMON_FIELDS, *OPERATION_FIELDS)}
-    fields: dict[str, Any] = {name: value for name, value in beside.items() if value is not None}
-    given = given_settings(named)
-    return fields if given is None else fields | {"settings": given}
-
-
-def redelivery_given(**redelivery: Unpack[RedeliverySettings]) -> dict[str, Any] | None:
-    """What an operation on the queue manager says of redelivery; None: nothing.
-
-    Raises:
-        TypeError: there is no setting of that name.
-        InvalidDestinationError, IllegalStateError: as `settings_given`.
-    """
-    keywords = setting_keywords(RedeliverySettings)
-    for keyword in redelivery:
-        if keyword != REDELIVERY and keyword not in keywords and keyword not in REDELIVERY_FIELDS:
-            known = ", ".join(keywords)
-            raise ArgumentTypeError(
-                f"a queue manager has no setting {keyword}; of redelivery there are: {known}"
-            )
-    return redelivery_in(settings_given(**redelivery).get("settings"))
+    return named
 
 
 def _redelivery(text: str, own: str, settings: Mapping[str, Any]) -> dict[str, Any]:
