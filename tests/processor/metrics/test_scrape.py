@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -68,9 +67,7 @@ def test_named_subscriptions_beyond_the_limit_are_summed_with_those_without_a_na
             session.consumer("topic:t", durable=True, subscription=f"s{number}")
         session.producer("topic:t").send("x")
         scrape = Scrape([], 0, "worker")
-        folder = SimpleNamespace(state=broker._state)
-        owner = SimpleNamespace(folder=folder, tally=Tally(Labels(2)))
-        scrape._take_destinations(owner, ("QM1",))
+        scrape._take_destinations(broker._state, Tally(Labels(2)), ("QM1",))
     held = {key[2]: 0 for key in scrape._values["subscription_messages"]}
     for key, count in scrape._values["subscription_messages"].items():
         held[key[2]] += count
