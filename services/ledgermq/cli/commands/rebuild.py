@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ledgermq.cli.commands.bindings import COLUMNS as BINDING_COLUMNS
+from ledgermq.cli.commands.subscriptions import COLUMNS as SUBSCRIPTION_COLUMNS
+from ledgermq.cli.commands.topics import COLUMNS as TOPIC_COLUMNS
 from ledgermq.cli.options.destinations import queue_from
 from ledgermq.cli.options.facts import archive_option, moment_position
 from ledgermq.cli.options.moments import at_option, position_at
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.spark import archive_job, spark_job
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.printing.output import Column, Output, iso_time
+from ledgermq.cli.printing.output import Output, iso_time
 from ledgermq.cli.printing.screens import (
     ADDS_UP,
     LIST_COLUMNS,
@@ -27,28 +29,6 @@ from ledgermq.errors import QueueNotFoundError
 
 if TYPE_CHECKING:
     from ledgermq_spark.rebuild.rebuilt import Rebuilt
-
-TOPIC_COLUMNS: Final = (
-    Column(key="name", heading="TOPIC"),
-    Column(key="subscriptions", heading="SUBSCRIPTIONS", number=True),
-    Column(key="receivers", heading="RECEIVERS", number=True),
-    Column(key="message_count", heading="MESSAGES", number=True),
-    Column(key="sent_and_committed", heading="SENT", number=True),
-    Column(key="dropped", heading="DROPPED", number=True),
-    Column(key="min_sequence", heading="MIN SEQ", number=True),
-    Column(key="max_sequence", heading="MAX SEQ", number=True),
-)
-SUBSCRIPTION_COLUMNS: Final = (
-    Column(key="topic", heading="TOPIC"),
-    Column(key="kind", heading="KIND"),
-    Column(key="name", heading="SUBSCRIPTION"),
-    Column(key="client_id", heading="CLIENT ID"),
-    Column(key="selector", heading="SELECTOR"),
-    Column(key="receivers", heading="RECEIVERS", number=True),
-    Column(key="added", heading="ADDED", number=True),
-    Column(key="sent_and_committed", heading="SENT", number=True),
-    Column(key="message_count", heading="MESSAGES", number=True),
-)
 
 
 @click.command(cls=OnceCommand)
