@@ -9,6 +9,7 @@ from ledgermq_spark.laws.refusals.expressions import (
     is_destination,
     is_name,
     name_in,
+    place,
     spelled,
     stands,
 )
@@ -51,18 +52,13 @@ FROM found LEFT JOIN receivers USING (queue_manager, position)
     LEFT JOIN held USING (queue_manager, position)
 """
 OPENING: Final = f"""
-WITH
-places AS (
-    SELECT queue_manager, destination AS target, store, made_at, gone_at FROM {{destinations}}
-),
-asked AS (
+WITH asked AS (
     SELECT one.*, consumer_highest, place.store, automatic_creation
     FROM {{conduct}} AS one JOIN {{units}} USING (queue_manager, session, position)
     JOIN {{manager_settings}} AS manager ON manager.queue_manager = one.queue_manager
         AND {stands("manager.from_position", "manager.until_position", "one.position")}
-    LEFT JOIN places AS place ON place.queue_manager = one.queue_manager
-        AND place.target = one.target AND {stands("made_at", "gone_at", "one.position")}
-    WHERE kind = 'OpenConsumer'
+    {place("place", "one.target")}
+    WHERE one.kind = 'OpenConsumer'
 )
 SELECT queue_manager, position, FALSE AS late, CASE
     WHEN consumer NOT BETWEEN consumer_highest + 1 AND {CONSUMER_NUMBER_MAX} THEN 'consumer-exists'

@@ -14,7 +14,7 @@ from ledgermq.protocol.limits import (
     TIMING_MS_MAX,
 )
 from ledgermq_spark.laws.places.directory import MANAGER_GIVEN, schema_of
-from ledgermq_spark.laws.refusals.expressions import is_destination, is_name, name_in, stands
+from ledgermq_spark.laws.refusals.expressions import is_destination, is_name, name_in, place, stands
 from ledgermq_spark.tables.events import IN_FLIGHT
 
 LAST_VALUE_KEY: Final = "get_json_object(one.settings, '$.last_value_key')"
@@ -72,8 +72,6 @@ LEFT JOIN {destinations} AS place ON place.queue_manager = one.queue_manager
         OR gone_at = one.position AND told = 'Accepted')
 """
 MAKING: Final = f"""
-WITH
-places AS (SELECT queue_manager, destination, store, made_at, gone_at FROM {{destinations}})
 SELECT one.queue_manager, one.position, FALSE AS late, CASE
     WHEN one.kind = 'CreateTemporary' THEN CASE
         WHEN NOT ({is_destination("one.destination")} AND {is_name(name_in("one.destination"))}
@@ -94,12 +92,7 @@ SELECT one.queue_manager, one.position, FALSE AS late, CASE
     {_target_refusal("error_target", "error.store")}
     END AS due
 FROM (SELECT * FROM {{named_places}} WHERE kind NOT LIKE 'Delete%') AS one
-LEFT JOIN places AS expiry ON expiry.queue_manager = one.queue_manager
-    AND expiry.destination = expiry_target
-    AND {stands("expiry.made_at", "expiry.gone_at", "one.position")}
-LEFT JOIN places AS error ON error.queue_manager = one.queue_manager
-    AND error.destination = error_target
-    AND {stands("error.made_at", "error.gone_at", "one.position")}
+{place("expiry", "expiry_target")} {place("error", "error_target")}
 LEFT JOIN {{destination_settings}} AS was ON was.queue_manager = one.queue_manager
     AND was.store = one.store AND was.from_position < one.position
     AND (was.until_position IS NULL OR was.until_position >= one.position)
@@ -178,8 +171,7 @@ SELECT one.queue_manager, one.position, FALSE AS late, CASE
     {_target_refusal("one.target", "place.store")}
     WHEN selector_is_wrong(one.selector) THEN 'selector-invalid'
     END AS due
-FROM one LEFT JOIN {{destinations}} AS place ON place.queue_manager = one.queue_manager
-    AND place.destination = one.target AND {stands("made_at", "gone_at", "one.position")}
+FROM one {place("place", "one.target")}
 LEFT JOIN {{bindings}} AS standing ON standing.queue_manager = one.queue_manager
     AND standing.destination = one.target AND standing.topics = one.topics
     AND from_position < one.position
@@ -220,8 +212,6 @@ SELECT one.queue_manager, position, FALSE AS late, CASE WHEN
     OR settings_are_wrong(settings) THEN 'setting-invalid'
     {_target_refusal("error_target", "error.store")}
     END AS due
-FROM asked AS one LEFT JOIN {{destinations}} AS error ON error.queue_manager = one.queue_manager
-    AND error.destination = error_target
-    AND {stands("error.made_at", "error.gone_at", "one.position")}
+FROM asked AS one {place("error", "error_target")}
 """
 FRAMES: Final = {"named_places": NAMED_PLACES}

@@ -36,6 +36,14 @@ def stands(since: str, until: str, position: str) -> str:
     return f"({since} < {position} AND ({until} IS NULL OR {until} > {position}))"
 
 
+def place(alias: str, destination: str) -> str:
+    """A join with the queue or topic of that name which is there for the entry of `one`."""
+    return f"""
+LEFT JOIN {{destinations}} AS {alias} ON {alias}.queue_manager = one.queue_manager
+    AND {alias}.destination = {destination}
+    AND {stands(f"{alias}.made_at", f"{alias}.gone_at", "one.position")}"""
+
+
 def may_stand(since: str, until: str, position: str) -> str:
     """The same, or for a part of that entry: it began or ended there, before or after the rest."""
     return f"({since} <= {position} AND ({until} IS NULL OR {until} >= {position}))"

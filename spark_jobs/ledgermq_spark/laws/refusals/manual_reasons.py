@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq.protocol.limits import RELOCATED_MESSAGES_MAX, RELOCATED_PLACES_MAX
-from ledgermq_spark.laws.refusals.expressions import is_destination, names_nobody, stands
+from ledgermq_spark.laws.refusals.expressions import is_destination, names_nobody, place, stands
 from ledgermq_spark.tables.events import IN_FLIGHT
 
 # What operations by hand on messages ask for.
@@ -17,9 +17,7 @@ HANDLED: Final = (
 )
 # Which messages are meant, and where they go (§17).
 HANDLING: Final = f"""
-WITH
-places AS (SELECT queue_manager, destination, store, made_at, gone_at FROM {{destinations}}),
-asked AS (
+WITH asked AS (
     SELECT queue_manager, position, kind, settings, told.target, told.to_origin, told.actor,
         told.reason, told.selection.source, told.selection.subscription,
         told.selection.client_id, told.selection.durable, told.selection.selector
@@ -42,11 +40,7 @@ SELECT one.queue_manager, one.position, FALSE AS late, CASE
     WHEN NOT {is_destination("one.target")} OR one.target = source THEN 'destination-invalid'
     WHEN aim.store IS NULL THEN IF(one.target LIKE 'queue:%', 'queue-unknown', 'topic-unknown')
     END AS due
-FROM asked AS one
-LEFT JOIN places AS origin ON origin.queue_manager = one.queue_manager
-    AND origin.destination = source AND {stands("origin.made_at", "origin.gone_at", "one.position")}
-LEFT JOIN places AS aim ON aim.queue_manager = one.queue_manager
-    AND aim.destination = one.target AND {stands("aim.made_at", "aim.gone_at", "one.position")}
+FROM asked AS one {place("origin", "one.source")} {place("aim", "one.target")}
 LEFT JOIN {{stores}} AS known ON known.queue_manager = one.queue_manager
     AND known.subscription = one.subscription AND known.client_id = one.client_id
     AND known.life = IF(one.durable, 'durable', 'shared') AND known.topic_store = origin.store
@@ -58,10 +52,7 @@ CORRECTING: Final = f"""
 WITH
 asked AS (
     SELECT one.queue_manager, one.position, number, action, told, store
-    FROM {{conduct}} AS one LEFT JOIN {{destinations}} AS place
-        ON place.queue_manager = one.queue_manager
-        AND place.destination = concat('queue:', one.target)
-        AND {stands("made_at", "gone_at", "one.position")}
+    FROM {{conduct}} AS one {place("place", "concat('queue:', one.target)")}
     WHERE conduct = 'next' AND one.kind = 'Correct'
 ),
 moved AS (
