@@ -44,6 +44,7 @@ from ledgermq_spark.log.rows import (
 from ledgermq_spark.log.skipped import SKIPPED, Skipped, entries_in
 from ledgermq_spark.rebuild.checkpoints import state_digest
 from ledgermq_spark.rebuild.fold import TOLD, Fold
+from ledgermq_spark.rebuild.rebuilt import STATUSES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +53,6 @@ LINKS: Final = "links"
 # Rows that are not compared one by one: the digest chain, which is cut as records were read, and
 # why the fold of what followed stopped when the stretch was made.
 APART: Final = (LINKS, "stopped")
-STATUSES: Final = ("statuses", "topics", "subscriptions", "groups", "stalls")
 
 PROVEN_COLUMNS = (
     ("first", LONG),

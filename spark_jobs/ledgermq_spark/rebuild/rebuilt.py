@@ -17,11 +17,10 @@ from ledgermq_spark.log.skipped import Skipped
 from ledgermq_spark.log.store import files_of
 from ledgermq_spark.rebuild.checkpoints import state_digest
 
+# What a state says of itself, in JSON.
+STATUSES = ("statuses", "topics", "subscriptions", "groups", "stalls")
 # Parts of which there is one row, and which fit the driver.
-SMALL = (
-    *("end", "chain", "root", "stopped"),
-    *("statuses", "topics", "subscriptions", "groups", "stalls"),
-)
+SMALL = ("end", "chain", "root", "stopped", *STATUSES)
 # Parts of which there are few, each a list in JSON.
 LISTED = ("skipped", "digest")
 
@@ -159,11 +158,7 @@ def rebuilt_from(
         digest=state_digest([chunk["payload"] for chunk in _chunks(state)]),
         chain=small["chain"],
         root_bytes=small["root"],
-        statuses=json.loads(small["statuses"]),
-        topics=json.loads(small["topics"]),
-        subscriptions=json.loads(small["subscriptions"]),
-        groups=json.loads(small["groups"]),
-        stalls=json.loads(small["stalls"]),
+        **{name: json.loads(small[name]) for name in STATUSES},
         files=files,
         ends=ends,
         seconds=time.monotonic() - started,
