@@ -33,6 +33,7 @@ from ledgermq_spark.log.durable_files import (
 )
 from ledgermq_spark.log.store import ParquetRows, as_it_is
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, state_digest
+from ledgermq_spark.rebuild.rebuilt import chunks_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -124,19 +125,8 @@ class Archived:
         Raises:
             JournalArchiveError: It is not whole.
         """
-        import pyarrow.parquet as pq
-
-        rows = [row for path in self.files("state") for row in pq.read_table(path).to_pylist()]
-        rows.sort(
-            key=lambda row: (
-                row["part"] != "root",
-                row["created_position"],
-                row["block"],
-                # Backups that are older do not have it: no block was large then.
-                row.get("number"),
-            )
-        )
-        chunks = [row["payload"] for row in rows]
+        files = [str(one) for one in self.files("state")]
+        chunks = [one["payload"] for one in chunks_in(files)] if files else []
         if not chunks or state_digest(chunks) != self.manifest["digest"]:
             raise JournalArchiveError(
                 f"the state of backup {self.through} in {self.archive.path} does not add up to "

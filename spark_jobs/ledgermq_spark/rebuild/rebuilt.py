@@ -175,24 +175,22 @@ def chunks_in(paths: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _chunks(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    order = ("created_position", "block", "number")
     return sorted(
         (row for row in rows if row["part"] in ("root", "block")),
-        key=lambda row: (
-            row["part"] != "root",
-            row["created_position"] or 0,
-            row["block"] or 0,
-            row["number"] or 0,
-        ),
+        # Older files have no numbers: no block was large then.
+        key=lambda row: (row["part"] != "root", *(row.get(name) or 0 for name in order)),
     )
 
 
 def _parts(paths: Sequence[str], parts: Sequence[str]) -> list[dict[str, Any]]:
-    """The rows of some parts that have a payload."""
+    """The rows of some parts that have a payload, with what the files have of their places."""
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
     rows = ds.dataset([str(one) for one in files_of(paths)], format="parquet")
-    columns = ["part", "queue", "created_position", "block", "number", "payload"]
+    columns = {"part", "queue", "created_position", "block", "number", "payload"}
+    there = [name for name in rows.schema.names if name in columns]
     chosen = pc.field("part").isin([*parts])
-    found: list[dict[str, Any]] = rows.to_table(columns=columns, filter=chosen).to_pylist()
+    found: list[dict[str, Any]] = rows.to_table(columns=there, filter=chosen).to_pylist()
     return found
