@@ -149,7 +149,7 @@ def judged(spark):
         for what, answer, (kind, reason) in pretences(one):
             if what not in pretended:
                 title = " ".join(what)
-                pretended[what] = (title, answer.position)
+                pretended[what] = (title, answer.outcome["position"])
                 logs.add(answer.pretended(title, kind=kind, reason=reason))
         logs.add(one)
     found = defaultdict(set)
