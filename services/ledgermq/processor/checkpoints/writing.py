@@ -343,4 +343,11 @@ class Checkpointer:
 
     def close(self) -> None:
         """Stops writing; what is under way is left to the next worker."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._thread.submit(self._disconnect)
+        self._thread.shutdown(wait=False)
+
+    def _disconnect(self) -> None:
+        """Lets go of threads and files, which else stay until Python looks for cycles."""
+        for one in (self._producer, self._reader):
+            if one is not None:
+                one.close()

@@ -328,5 +328,7 @@ class BodyStore:
             self._thread.submit(self._reader.close)
 
     def close(self) -> None:
+        self._kept.clear()
+        self._kept_bytes = 0
         self._thread.submit(self._reader.close)
         self._thread.shutdown(wait=False)

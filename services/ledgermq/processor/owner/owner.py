@@ -12,11 +12,12 @@ import gc
 import logging
 import time
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from faust.types import TP
 
+from ledgermq.core.state.manager import QueueManager
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.checkpoints.loading import Loaded, load
 from ledgermq.processor.checkpoints.schedule import CheckpointSchedule
@@ -350,5 +351,17 @@ class Owner:
         if self.checkpoints is not None:
             self.checkpoints.checkpointer.close()
         self.bodies.close()
-        # The state is full of cycles, and was kept from the collector's eyes.
+        # What was kept from the collector's eyes; it comes seldom, and holds all others up.
         gc.unfreeze()
+        folder, self.folder = self.folder, None
+        if folder is not None:
+            _take_apart(folder.state)
+
+
+def _take_apart(state: QueueManager) -> None:
+    """Frees the messages of a state that nobody uses any more, which is full of cycles."""
+    stores = list(state.stores.values())
+    parts: list[Any] = [group for store in stores for group in store.groups.values()]
+    for one in (*parts, *stores, state):
+        for field in fields(one):
+            setattr(one, field.name, None)
