@@ -44,7 +44,7 @@ def whole(found: list[query.Answer]) -> Any:
 
 @pytest.fixture(scope="module")
 def large() -> LargeState:
-    """Queues, topics, subscriptions, sessions and units of work by the dozen."""
+    """Queues, topics and what is bound, subscriptions, sessions and their work, by the dozen."""
     large = LargeState()
     for number in range(40):
         session = large.open("TRANSACTED", client_id="")
@@ -56,6 +56,13 @@ def large() -> LargeState:
             large.do(op.OpenConsumer, session, consumer=consumer, destination=destination, **more)
         for destination in range(12):
             large.put(session, f"queue:queue-{number}-{destination}")
+        bound = f"topic:topic-{number % 7}-{number % 7}"
+        large.do(op.Bind, session, topics=f"bound-{number}.#", destination=bound, selector="")
+        source = {"name": f"source {number % 3}", "partition": number, "first": 0, "last": 7}
+        queue = f"queue:source-{number % 5}"
+        taker = large.open("CLIENT", client_id="")
+        message = {"message_id": bytes(16), "priority": 4, "persistent": True, "content": b"x"}
+        large.do(op.Put, taker, destination=queue, messages=[message], source=source)
     return large
 
 
@@ -65,11 +72,13 @@ KINDS = {
     "TOPICS": lambda state: query.topic_entries(state, ""),
     "SUBSCRIPTIONS": lambda state: query.subscription_entries(state, ""),
     "TRANSACTIONS": lambda state: query.transaction_entries(state, ""),
+    "BINDINGS": lambda state: query.binding_entries(state, ""),
+    "SOURCES": lambda state: query.source_entries(state, ""),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("page_bytes", [0, 1_500, 9_000])
+@pytest.mark.parametrize("page_bytes", [0, 1_500, 3_000])
 def test_a_list_is_told_page_by_page_each_entry_once(large, monkeypatch, kind, page_bytes):
     """Whatever a page has room for, at least one entry, all pages are the list in its order."""
     expected = [one[1] if isinstance(one, tuple) else one for one in KINDS[kind](large.state)]

@@ -21,6 +21,14 @@ PAUSED = {
         alter q unacked_max=1
         get 2
         put q M N -> enqueued 0..1; delivered M@0""",
+    "stand-by": """A: open
+        A: create q single_active=yes
+        A: put q M -> enqueued 0..0
+        S: open CLIENT
+        S: consumer 1 q
+        S: get 1 -> accepted; delivered M@0
+        A: consumer 1 q
+        A: get 1""",
     "gets-disabled": "open\nconsumer 1 q\nalter q gets_disabled=yes\nget 1",
 }
 
