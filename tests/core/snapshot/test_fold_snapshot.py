@@ -6,6 +6,7 @@ from ledgermq.core.snapshot.state_records import (
     root_of,
     take_touched_blocks,
     taken_block,
+    touch_all_blocks,
 )
 from ledgermq.core.state.storage import FIRST_SEGMENT
 from ledgermq.processor.checkpoints.blocks import encode_block
@@ -139,6 +140,22 @@ def test_blocks_are_touched_by_numbering_consuming_and_backouts_only():
         (1, 1),
         (10, 0),
     ]
+
+
+def test_a_checkpoint_that_is_written_whole_takes_every_block_that_holds_messages():
+    """Those of all queues, touched or not; what was consumed needs none (D5)."""
+    player = played(
+        "open CLIENT",
+        "put q M*1025 -> enqueued 0..1024",
+        "put r A -> enqueued 0..0",
+        "put s B -> enqueued 0..0",
+        "consumer 1 s",
+        "get 1 -> accepted; delivered B@0",
+        "ack 1",
+    )
+    take_touched_blocks(player.state)
+    touch_all_blocks(player.state)
+    assert take_touched_blocks(player.state) == [(1, 0), (1, 1), (2, 0)]
 
 
 def test_a_topic_message_touches_the_block_of_each_subscription_that_gets_it():
