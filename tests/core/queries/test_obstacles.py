@@ -199,6 +199,21 @@ def test_nobody_stands_by_where_nobody_is_active_and_nothing_in_flight():
     assert causes(found) == [("nothing-selected", None, 0, 1)]
 
 
+def test_who_stands_by_is_told_for_whom():
+    """The one that is active, by its number and session (PROTOCOL.md §18)."""
+    found = obstacles(
+        "open CLIENT",
+        "create q single_active=yes",
+        "put q A B -> enqueued 0..1",
+        "consumer 1 q",
+        "get 1 -> accepted; delivered A@0",
+        "consumer 2 q",
+        "get 1 consumer=2",
+    )
+    assert [one.cause for one in found.obstacles] == ["in-flight", "no-credit", "stand-by"]
+    assert "consumer 1 of session 0 is active" in found.obstacles[2].text
+
+
 def test_who_stands_by_for_what_a_closed_consumer_holds_is_told_so():
     """Nobody is active until that is settled (PROTOCOL.md §18)."""
     found = obstacles(
