@@ -19,6 +19,7 @@ from ledgermq.core.state.message_states import (
     UNBORN,
 )
 from ledgermq.core.state.records import Message, Queue
+from ledgermq.core.state.storage import FIRST_SEGMENT
 from ledgermq.wire.framing.codec import decode_operation
 from support.checkout import SCRIPTS
 from support.checks.message_states import drawn, shown
@@ -72,6 +73,29 @@ def test_a_move_in_no_flight_names_no_consumer_and_no_delivery():
     came = [one for one in rows if one.before == NAMES[NEW]]
     assert came
     assert {(one.consumer, one.delivery) for one in came} == {(0, 0)}
+
+
+def test_a_move_tells_its_session_and_how_many_backouts_do_not_count():
+    """-1 is nobody's; of what a lost session held nobody knows whether it was handed over (H20)."""
+    lines = """open CLIENT timeout=1000
+        put q M{ttl=60s} -> enqueued 0..0
+        consumer 1 q
+        get 1 -> accepted; delivered M@0
+        suspect S -> suspected
+        tick +1s -> ended LOST returned=1
+        tick +60s"""
+    rows: list[Move] = []
+    state = new_state()
+    for position, (value, time) in enumerate(play(read_scripts(lines)[0]).log):
+        apply(state, decode_operation(value), position, time, for_each(rows.append))
+    told = [(one.after, one.session, one.backouts, one.uncounted) for one in rows]
+    assert told == [
+        ("available", 0, 0, 0),
+        ("unacknowledged", 0, 0, 0),
+        ("available", 0, 1, 1),
+        ("gone", -1, 1, 1),
+    ]
+    assert {one.segment for one in rows} == {FIRST_SEGMENT}
 
 
 def test_a_move_that_is_none_raises():
