@@ -9,6 +9,7 @@ from typing import Any, Unpack
 from ledgermq.aio.sending import Producer
 from ledgermq.aio.waiting import Closing, Entered, Taking, awaited
 from ledgermq.client.argument_types import typed
+from ledgermq.client.arguments import Rejection
 from ledgermq.client.closing import WhileOpen
 from ledgermq.client.messages.message import Message as ThreadedMessage
 from ledgermq.client.messages.message_kinds import Sendable
@@ -87,9 +88,7 @@ class Message(ThreadedMessage):
         timeout: float | None = None,
     ) -> None:
         """See `ledgermq.Message.reject`; it is waited for."""
-        await self._got().reject(
-            self.deliveries, reason, requeue=requeue, delay=delay, timeout=timeout
-        )
+        await self._got().reject(self.deliveries, Rejection(reason, requeue, delay), timeout)
 
 
 @typed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgermq.errors import ArgumentTypeError, IllegalStateError
 from ledgermq.errors.shown import shown
@@ -29,6 +29,14 @@ def check_seconds(name: str, seconds: float | None) -> None:
     if not 0 <= seconds <= SECONDS_MAX:
         usual = "; leave it out, or give None, for the usual one" if name in USUAL else ""
         raise IllegalStateError(f"{name} is {seconds}, must be 0 to {SECONDS_MAX} seconds{usual}")
+
+
+class Rejection(NamedTuple):
+    """How a message is rejected: sent away for good, or put back, after a delay in seconds."""
+
+    reason: str
+    requeue: bool
+    delay: float | None
 
 
 def check_rejection(requeue: bool, delay: float | None) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from math import ceil
 from typing import Final
 
-from ledgermq.client.arguments import check_rejection
+from ledgermq.client.arguments import Rejection, check_rejection
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.steps import Steps, aside
 from ledgermq.client.sansio.protocol import Pending
@@ -286,17 +286,10 @@ class Settling:
                     self.handed.discard(delivery)
 
     def reject(
-        self,
-        consumer: int,
-        deliveries: range,
-        reason: str,
-        *,
-        requeue: bool,
-        delay: float | None,
-        timeout: float | None,
+        self, consumer: int, deliveries: range, how: Rejection, timeout: float | None
     ) -> Steps[None]:
         """Sends one message away for good, or puts it back; nothing undoes it."""
-        check_rejection(requeue, delay)
+        check_rejection(how.requeue, how.delay)
         engine = self._engine
         engine.check_usable_locked()
         if self.automatic:
@@ -305,9 +298,9 @@ class Settling:
                 "that is transacted, CLIENT or INDIVIDUAL. A listener puts its message back by "
                 "raising an error"
             )
-        if len(reason) > DESCRIPTION_CHARACTERS_MAX:
+        if len(how.reason) > DESCRIPTION_CHARACTERS_MAX:
             raise IllegalStateError(
-                f"the reason has {len(reason):,} characters, at most "
+                f"the reason has {len(how.reason):,} characters, at most "
                 f"{DESCRIPTION_CHARACTERS_MAX:,} are taken"
             )
         yield from engine.room(timeout)
@@ -317,9 +310,9 @@ class Settling:
             Reject,
             consumer=consumer,
             deliveries=[{"first": deliveries[0], "last": deliveries[-1]}],
-            requeue=requeue,
-            reason=reason,
-            redelivery_delay_ms=-1 if delay is None else ceil(delay * 1_000),
+            requeue=how.requeue,
+            reason=how.reason,
+            redelivery_delay_ms=-1 if how.delay is None else ceil(how.delay * 1_000),
         )
         for delivery in deliveries:
             self.handed.discard(delivery)

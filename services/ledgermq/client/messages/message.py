@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from ledgermq.client.argument_types import typed
+from ledgermq.client.arguments import Rejection
 from ledgermq.client.messages.bytes_message import BytesMessage
 from ledgermq.client.messages.map_message import MapMessage
 from ledgermq.client.messages.message_kinds import EMPTY, kind_of
@@ -53,15 +54,7 @@ class Settler(Protocol):
     def acknowledge(self, deliveries: range, timeout: float | None, wait: bool) -> Any:
         """Acknowledges what acknowledging one message settles."""
 
-    def reject(
-        self,
-        deliveries: range,
-        reason: str,
-        *,
-        requeue: bool,
-        delay: float | None,
-        timeout: float | None,
-    ) -> Any:
+    def reject(self, deliveries: range, how: Rejection, timeout: float | None) -> Any:
         """Sends one message away, or puts it back."""
 
 
@@ -421,7 +414,7 @@ class Message(PropertyAccess):
                 without `requeue`.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        self._got().reject(self.deliveries, reason, requeue=requeue, delay=delay, timeout=timeout)
+        self._got().reject(self.deliveries, Rejection(reason, requeue, delay), timeout)
 
     def _got(self) -> Settler:
         if self._settler is None:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from ledgermq.client import tracing
+from ledgermq.client.arguments import Rejection
 from ledgermq.client.closing import WhileOpen
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.steps import Outside, Steps
@@ -352,17 +353,8 @@ class Getter(Generic[M]):
         """Settles, alone, a message that its application will not get to see."""
         return self.work.settling.acknowledge(message.deliveries, wait=False)
 
-    def reject(
-        self,
-        deliveries: range,
-        reason: str,
-        *,
-        requeue: bool,
-        delay: float | None,
-        timeout: float | None,
-    ) -> Any:
-        number, reject = self.buffer.number, self.work.settling.reject
-        steps = reject(number, deliveries, reason, requeue=requeue, delay=delay, timeout=timeout)
+    def reject(self, deliveries: range, how: Rejection, timeout: float | None) -> Any:
+        steps = self.work.settling.reject(self.buffer.number, deliveries, how, timeout)
         return self._run(tracing.settled("reject", len(deliveries), steps))
 
     # -- asking and waiting ------------------------------------------------------------------------
