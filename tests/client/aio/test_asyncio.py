@@ -311,7 +311,13 @@ def test_connect_takes_an_address(installation, queue):
 
 
 # What calls back has no counterpart: a coroutine starts a task instead.
-CALLING_BACK = {"send_async", "commit_async", "set_message_listener", "message_listener"}
+CALLING_BACK = {
+    "commit_async",
+    "exception_listener",
+    "message_listener",
+    "send_async",
+    "set_message_listener",
+}
 OF_BOTH = ["Connection", "Session", "Producer", "Consumer", "Browser", "GroupSender"]
 
 
