@@ -53,7 +53,7 @@ OPTIONS: Final = "ledgermq.client.options"
 NONE: Final = inspect.Parameter("none", inspect.Parameter.POSITIONAL_ONLY)
 OWN: Final = ("Browser", "GetMatch", "GroupPlace", "Message")
 # Arguments that are so many seconds to wait, each with its annotation.
-SECONDS: Final = {"timeout": "float | None", "turn_timeout": "float"}
+SECONDS: Final = {"timeout": "float | None", "turn_timeout": "float", "seconds": "float"}
 
 
 def typed(marked: Marked) -> Marked:
