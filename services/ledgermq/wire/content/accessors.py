@@ -25,34 +25,35 @@ WORDS: Final = {
     "float": "a floating-point number of 32 bits",
     "double": "a floating-point number of 64 bits",
 }
+WRITTEN: Final = WORDS | {"float": "the nearest floating-point number of 32 bits"}
 
 
 def reads(
     method: Callable[Concatenate[Any, str, P], Any], kind: str, _of: type[T], words: str
 ) -> Callable[Concatenate[Any, P], T]:
     """A method that reads what a message has as one type; `words` begin its docstring."""
-    return _of_kind(method, kind, words)  # type: ignore[no-any-return]
+    return _of_kind(method, kind, f"{words} {WORDS[kind]}.")  # type: ignore[no-any-return]
 
 
 def sets(
     method: Callable[[Any, str, str, Any], None], kind: str, _of: type[T], words: str
 ) -> Callable[[Any, str, T], None]:
     """A method that sets something that has a name to a value of one type."""
-    return _of_kind(method, kind, words)  # type: ignore[no-any-return]
+    return _of_kind(method, kind, f"{words} {WRITTEN[kind]}.")  # type: ignore[no-any-return]
 
 
 def writes(
     method: Callable[[Any, str, Any], None], kind: str, _of: type[T], words: str = "Writes"
 ) -> Callable[[Any, T], None]:
     """A method that writes a value of one type behind those before."""
-    return _of_kind(method, kind, words)  # type: ignore[no-any-return]
+    return _of_kind(method, kind, f"{words} {WRITTEN[kind]}.")  # type: ignore[no-any-return]
 
 
-def _of_kind(method: Callable[..., Any], kind: str, words: str) -> Any:
+def _of_kind(method: Callable[..., Any], kind: str, told: str) -> Any:
     def call(message: Any, /, *args: Any, **kwargs: Any) -> Any:
         return method(message, kind, *args, **kwargs)
 
-    call.__doc__ = f"{words} {WORDS[kind]}."
+    call.__doc__ = told
     signature = inspect.signature(method)
     parameters = [one for one in signature.parameters.values() if one.name != "kind"]
     call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
