@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from drawn import chart_picture, timeline_picture
 from pyspark.sql import functions as f
 from shop_day import LAST_MINUTE, MINUTE_US, TWO_O_CLOCK_US, Day, live_through
 
@@ -26,6 +25,7 @@ import ledgermq
 from ledgermq.processor.worker.supervisor import running_installation
 from ledgermq_spark import history
 from ledgermq_spark.log.session import spark_session
+from ledgermq_spark.pages.pictures import chart_picture, timeline_picture
 from ledgermq_spark.tables.all_tables import TABLES
 from ledgermq_spark.tables.life import Life
 
