@@ -9,18 +9,13 @@ from datetime import UTC, datetime, timedelta
 from operator import index
 from typing import Any
 
-from ledgermq.errors import LedgerMQError, QueueManagerNotFoundError
+from ledgermq.errors import LedgerMQError
 from ledgermq.protocol.instants import EPOCH, utc_text
 from ledgermq.wire.kafka.access import missing_right, raise_if_denied
 from ledgermq.wire.kafka.settings import client_options, kafka_settings
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import reader_settings
-from ledgermq.wire.topics.registry import (
-    Claim,
-    RegistryError,
-    find_queue_manager,
-    list_queue_managers,
-)
+from ledgermq.wire.topics.registry import Claim, RegistryError, find_queue_manager
 
 REQUEST_TIMEOUT_SECONDS = 20.0
 TRIMMED = "what stood before it was trimmed, an archive of it may have that"
@@ -87,16 +82,8 @@ def locate(bootstrap: str, topics: Topics, queue_manager: str) -> tuple[Claim, P
     """
     try:
         claim = find_queue_manager(bootstrap, topics, queue_manager)
-        known = [] if claim is not None else list_queue_managers(bootstrap, topics)
     except RegistryError as error:
         raise LogUnreachableError(str(error)) from error
-    if claim is None:
-        names = ", ".join(one.queue_manager for one in known) or "none"
-        raise QueueManagerNotFoundError(
-            f"there is no queue manager {queue_manager} at {bootstrap} under topic prefix "
-            f"{topics.prefix} (known: {names}): check the name; a log has those that its first "
-            "worker was started with"
-        )
     (log,) = partition_ranges(bootstrap, topics.operations, [claim.partition])
     return claim, log
 

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 import ledgermq
-from ledgermq.errors import BrokerUnavailableError
+from ledgermq.errors import BrokerUnavailableError, QueueManagerNotFoundError
 from ledgermq.protocol.operations import Tick
 from ledgermq.wire.framing.codec import encode_operation, encode_record
 from ledgermq.wire.topics.log_topics import Topics, ensure_topics
@@ -64,7 +64,8 @@ def claim(name: str, partition: int, lanes: int = 3) -> bytes:
 def test_queue_manager_is_claimed_once_and_found_again(broker, topics):
     """The first claim takes the lowest partition; a second call finds it unchanged."""
     assert list_queue_managers(broker.bootstrap, topics) == []
-    assert find_queue_manager(broker.bootstrap, topics, "QM1") is None
+    with pytest.raises(QueueManagerNotFoundError, match="known: none"):
+        find_queue_manager(broker.bootstrap, topics, "QM1")
     first = claim_queue_manager(broker.bootstrap, topics, "QM1", lanes=3)
     assert first == Claim("QM1", 0, 3)
     assert claim_queue_manager(broker.bootstrap, topics, "QM1", lanes=9) == first

@@ -251,18 +251,8 @@ def _skew_seconds(target: Target) -> float:
 
 
 def _queue_manager(target: Target) -> Result:
-    from ledgermq.wire.topics.registry import list_queue_managers
-
-    claims = list_queue_managers(
-        target.bootstrap, target.topics, timeout_seconds=target.timeout_seconds
-    )
-    for claim in claims:
-        if claim.queue_manager == target.queue_manager:
-            found = f"{claim.queue_manager} is partition {claim.partition}"
-            return GOOD, found
-    names = ", ".join(claim.queue_manager for claim in claims) or "none"
-    found = f"{target.queue_manager} is not known; known: {names}. Give --queue-manager"
-    return BAD, found
+    claim = target.claim()
+    return GOOD, f"{claim.queue_manager} is partition {claim.partition}"
 
 
 def _checkpoints(target: Target) -> Result:

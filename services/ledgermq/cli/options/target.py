@@ -25,7 +25,6 @@ from ledgermq.cli.printing.output import Output
 from ledgermq.errors import (
     BrokerUnavailableError,
     LedgerMQError,
-    QueueManagerNotFoundError,
     QueueNotFoundError,
     TopicNotFoundError,
 )
@@ -146,18 +145,12 @@ class Target:
         from ledgermq.wire.topics.registry import find_queue_manager
 
         self.check_broker()
-        found = find_queue_manager(
+        return find_queue_manager(
             self.bootstrap,
             self.topics,
             self.queue_manager,
             timeout_seconds=self.timeout_seconds,
         )
-        if found is None:
-            raise QueueManagerNotFoundError(
-                f"there is no queue manager {self.queue_manager} at {self.bootstrap}; "
-                "see `ledgermq doctor` for those there are"
-            )
-        return found
 
     def ledger_of(self, claim: Claim) -> Ledger:
         from ledgermq.wire.topics.ledger import Ledger

@@ -16,7 +16,6 @@ from ledgermq.errors import (
     BrokerUnavailableError,
     LedgerMQError,
     LogError,
-    QueueManagerNotFoundError,
 )
 from ledgermq.wire.framing.headers import Headers
 from ledgermq.wire.framing.schema_registry import framing_of
@@ -24,7 +23,7 @@ from ledgermq.wire.topics.registry import (
     Claim,
     RegistryError,
     RegistryUnreadableError,
-    list_queue_managers,
+    find_queue_manager,
 )
 
 
@@ -109,9 +108,10 @@ def kafka_route(settings: ConnectionSettings, deadline: float) -> Route:
 def find_claim(settings: ConnectionSettings, timeout_seconds: float) -> Claim:
     """The claim of a queue manager; QueueManagerNotFoundError if nobody claimed its name."""
     try:
-        claims = list_queue_managers(
+        return find_queue_manager(
             settings.bootstrap,
             settings.topics,
+            settings.queue_manager,
             timeout_seconds=timeout_seconds,
             kafka=settings.kafka,
         )
@@ -119,12 +119,3 @@ def find_claim(settings: ConnectionSettings, timeout_seconds: float) -> Claim:
         raise BrokerUnavailableError(f"{error}: try again when Kafka answers") from error
     except RegistryError as error:
         raise LogError(str(error)) from error
-    for claim in claims:
-        if claim.queue_manager == settings.queue_manager:
-            return claim
-    known = ", ".join(one.queue_manager for one in claims) or "none"
-    raise QueueManagerNotFoundError(
-        f"there is no queue manager {settings.queue_manager} at {settings.bootstrap} "
-        f"(known: {known}): check the name; a log has those that its first worker was started "
-        "with (`ledgermq worker --queue-manager NAME`, which may be repeated)"
-    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from ledgermq.errors import QueueManagerNotFoundError
 from ledgermq.protocol.limits import is_name
 from ledgermq.protocol.operations import Unreadable
 from ledgermq.wire.framing.codec import (
@@ -97,10 +98,24 @@ def _claim_from(value: bytes | None) -> Claim | None:
 
 
 def find_queue_manager(
-    bootstrap: str, topics: Topics, name: str, *, timeout_seconds: float = 15.0
-) -> Claim | None:
-    claims = list_queue_managers(bootstrap, topics, timeout_seconds=timeout_seconds)
-    return next((one for one in claims if one.queue_manager == name), None)
+    bootstrap: str,
+    topics: Topics,
+    name: str,
+    *,
+    timeout_seconds: float = 15.0,
+    kafka: KafkaSettings | None = None,
+) -> Claim:
+    """The claim of a queue manager; QueueManagerNotFoundError if nobody claimed its name."""
+    claims = list_queue_managers(bootstrap, topics, timeout_seconds=timeout_seconds, kafka=kafka)
+    for one in claims:
+        if one.queue_manager == name:
+            return one
+    known = ", ".join(one.queue_manager for one in claims) or "none"
+    raise QueueManagerNotFoundError(
+        f"there is no queue manager {name} at {bootstrap} under topic prefix {topics.prefix} "
+        f"(known: {known}): check the name; a log has those that its first worker was started "
+        "with (`ledgermq worker --queue-manager NAME`, which may be repeated)"
+    )
 
 
 def queue_managers_on_log(
