@@ -157,9 +157,9 @@ NEW_MOVES = """
 SELECT moves.* FROM {moves} AS moves LEFT JOIN {since} AS begin USING (queue_manager)
 WHERE moves.position > coalesce(begin.position, -1)
 """
-# Moves by which what nobody puts comes to a queue or topic: moved, copied, handed on, or expired.
+# Those by which what nobody puts comes to a queue or topic: moved, copied, handed on, or expired.
 ARRIVED = """
-SELECT * FROM {moves} WHERE before = 'new' AND session < 0 AND kind <> 'subscription'
+SELECT * FROM {new_moves} WHERE before = 'new' AND session < 0 AND kind <> 'subscription'
 """
 # Operations that took their number in their session, with their reply: the first at each number
 # that was not turned away. What waited was answered later; `reply` is null while it waits. A put

@@ -125,16 +125,13 @@ left_for AS (
     SELECT queue_manager, position, put_position, put_index, topic, sequence, array('bound')
     FROM {bound}
 ),
-new AS (
-    SELECT arrived.* FROM {arrived} AS arrived LEFT JOIN {since} AS begin USING (queue_manager)
-    WHERE sequence >= 0 AND arrived.position > coalesce(begin.position, -1)
-),
 came AS (
-    SELECT queue_manager, position, new.destination, new.sequence,
+    SELECT queue_manager, position, arrived.destination, arrived.sequence,
         collect_set(concat_ws(' ', reason, left_for.destination, left_for.sequence)) AS named
-    FROM new JOIN left_for USING (queue_manager, position, put_position, put_index)
+    FROM {arrived} AS arrived
+        JOIN left_for USING (queue_manager, position, put_position, put_index)
         LATERAL VIEW explode(reasons) AS reason
-    WHERE reason IS NOT NULL
+    WHERE reason IS NOT NULL AND arrived.sequence >= 0
     GROUP BY ALL
 ),
 moved AS (

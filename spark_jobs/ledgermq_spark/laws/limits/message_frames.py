@@ -49,7 +49,8 @@ FROM asked
 LIVES = """
 WITH
 elsewhere AS (
-    SELECT DISTINCT queue_manager, put_position, put_index FROM {arrived} WHERE sequence >= 0
+    SELECT DISTINCT queue_manager, put_position, put_index FROM {moves}
+    WHERE before = 'new' AND session < 0 AND sequence >= 0 AND kind <> 'subscription'
 ),
 life AS (
     SELECT queue_manager, store, kind, destination, sequence, put_position, put_index, position,
