@@ -19,15 +19,15 @@ OF_MESSAGE: Final = (
 class Event(NamedTuple):
     """Something that happens to a store: a move if it has a step, else to a consumer or settings.
 
-    `what` is the state after a move. `told_index` is that of the outcome by which it was told: of a
-    Delivered, else of the operation's reply. `number` is a delivery of a move, a credit, or a
-    delivery up to which something was handed over; `text` is the header of a message, a selector,
-    options or settings.
+    `what` is the state after a move. `behind_index` is that of the outcome behind which it comes in
+    its entry (-1: before all): of its Delivered, else of the operation's reply. `number` is a
+    delivery of a move, a credit, or a delivery up to which something was handed over; `text` is the
+    header of a message, a selector, options or settings.
     """
 
     position: int
     step: int | None
-    told_index: int | None
+    behind_index: int
     what: str
     before: str | None
     cause: str | None
@@ -46,11 +46,6 @@ class Event(NamedTuple):
     def is_in_group(self) -> bool:
         """Whether the message that a move brings is in a group."""
         return bool(self.flag) and '"g":' in (self.text or "")
-
-    @property
-    def behind_index(self) -> int:
-        """The outcome that it comes behind in its entry; -1: it comes before all of them."""
-        return behind(self.told_index)
 
     @property
     def as_message(self) -> Message:
@@ -72,8 +67,3 @@ class Event(NamedTuple):
     def as_options(self) -> Options | None:
         """The options that a Get asks with, if it has any."""
         return None if self.text is None else options_of(json.loads(self.text))
-
-
-def behind(told_index: int | None) -> int:
-    """The outcome that something comes behind in its entry, as `Event.behind_index`."""
-    return -1 if told_index is None else told_index

@@ -9,13 +9,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledgermq_spark.laws.order.event import OF_MESSAGE, Event, behind
+from ledgermq_spark.laws.order.event import OF_MESSAGE, Event
 from ledgermq_spark.laws.order.store_records import Message, message_of
 
 # What the events of a run have in common.
-SAID_OF_ALL: Final = ("position", "index", "what", "before", "cause", "session", "consumer")
-# The fields of an event as rows name them.
-FIELDS: Final = tuple({"told_index": "index"}.get(name, name) for name in Event._fields)
+SAID_OF_ALL: Final = ("position", "behind_index", "what", "before", "cause", "session", "consumer")
 
 
 class Columns(dict[str, list[Any]]):
@@ -35,10 +33,10 @@ class Run:
 
     def __init__(self, columns: Columns, rows: slice, said: tuple[Any, ...]) -> None:
         self._columns, self._rows = columns, rows
-        is_beside, position, told_index, what, before, cause, session, consumer = said
+        is_beside, position, behind_index, what, before, cause, session, consumer = said
         self.is_move = not is_beside
         self.position: int = position
-        self.behind_index = behind(told_index)
+        self.behind_index: int = behind_index
         self.what: str = what
         self.before: str | None = before
         self.cause: str | None = cause
@@ -52,7 +50,7 @@ class Run:
     @cached_property
     def events(self) -> list[Event]:
         """Each of them by itself."""
-        return [*map(Event._make, zip(*map(self.each, FIELDS), strict=True))]
+        return [*map(Event._make, zip(*map(self.each, Event._fields), strict=True))]
 
     def messages(self) -> list[Message]:
         """The messages that moves bring."""

@@ -10,7 +10,7 @@ from ledgermq_spark.laws.refusals.expressions import stands
 EVENT_TYPES: Final = {
     "position": "BIGINT",
     "step": "BIGINT",
-    "index": "BIGINT",
+    "behind_index": "BIGINT",
     "what": "STRING",
     "before": "STRING",
     "cause": "STRING",
@@ -216,32 +216,37 @@ FROM (SELECT *, from_position AS position FROM {settings} WHERE kind <> 'topic')
 LEFT JOIN {answered} USING (queue_manager, position)
 """
 KEYS: Final = ("queue_manager", "store")
+# What was told by no outcome comes before all that were.
+BEHIND: Final = {"behind_index": "coalesce(index, -1)"}
 
 
 REFUSED_COLUMNS: Final = (
-    *("position", "index", "what", "before", "cause", "session", "number", "text"),
-    *("priority", "flag"),
+    *("position", "what", "before", "cause", "session", "number", "text", "priority", "flag"),
 )
 CONSUMER_COLUMNS: Final = (
-    *("position", "index", "what", "session", "consumer", "number", "text", "priority"),
+    *("position", "what", "session", "consumer", "number", "text", "priority"),
 )
 
 
 def _as_events(query: str, *columns: str) -> str:
-    """A query whose other columns are null or, of numbers, 0; what has no step is no move."""
+    """A query that has an index, and some columns: others are null or, of numbers, 0.
+
+    What has no step is no move.
+    """
     chosen = []
     for name, kind in EVENT_TYPES.items():
-        otherwise = "0" if kind == "BIGINT" and name not in ("step", "index") else "NULL"
-        chosen.append(f"CAST({name if name in columns else otherwise} AS {kind}) AS {name}")
+        otherwise = "0" if kind == "BIGINT" and name != "step" else "NULL"
+        given = name if name in columns else BEHIND.get(name, otherwise)
+        chosen.append(f"CAST({given} AS {kind}) AS {name}")
     return f"SELECT {', '.join((*KEYS, *chosen))} FROM ({query})"
 
 
 HAPPENED: Final = " UNION ALL ".join(
     (
-        _as_events(MOVES, *EVENT_TYPES),
+        _as_events(MOVES, *(EVENT_TYPES.keys() - BEHIND.keys())),
         _as_events(CONSUMERS, *CONSUMER_COLUMNS),
-        _as_events(SESSIONS, "position", "index", "what", "session", "consumer", "number"),
-        _as_events(SETTINGS, "position", "index", "what", "text"),
+        _as_events(SESSIONS, "position", "what", "session", "consumer", "number"),
+        _as_events(SETTINGS, "position", "what", "text"),
         _as_events(REFUSED_PUTS, *REFUSED_COLUMNS),
     )
 )
