@@ -20,7 +20,8 @@ from support.brokers.log_writer import Entry
 from support.generators import generators
 from support.planted.planted_faults import ROUNDS, Family, Fault, plant, round_of
 
-# So long may the fold take for a log, which takes some ms, before it is taken for endless.
+# So much time of a processor may the fold take for a log, which takes some ms, before it is taken
+# for endless.
 LOG_SECONDS_MAX = 2
 LOGS_WANTED = 3
 # So often a fault may stop the fold before it is said to do so always.
@@ -96,12 +97,12 @@ def planted(fault: Fault) -> Iterator[None]:
     def ring(_number: int, _frame: object) -> None:
         raise EndlessError
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, LOG_SECONDS_MAX)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, LOG_SECONDS_MAX)
     try:
         with plant(fault) as misfits:
             yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
     assert not misfits, f"the fault no longer fits {fault.name}: {misfits[0]}"
