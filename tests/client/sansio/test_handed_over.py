@@ -372,3 +372,14 @@ def test_what_was_settled_is_forgotten_though_an_older_one_is_held_for_long():
     assert {one: given.as_list() for one, given in known._given.items()} == {
         1: [{"first": 1, "last": 1}]
     }
+
+
+def test_of_consumers_that_have_nothing_any_more_nothing_is_remembered():
+    """A session that opens one for each request, and holds what it gets for seconds, for months."""
+    known = HandedOver()
+    for number in range(1, 101):
+        known.give(number, number, number)
+        known.report(number, number)
+        known.reported_through = number
+        assert known.due(float(number), [], number) == []
+    assert len(known._reported) <= 1

@@ -81,6 +81,8 @@ class HandedOver:
             kept[consumer] = held_below.common(given)
             kept[consumer].add_all(given.above(through))
         self._given = {consumer: given for consumer, given in kept.items() if given}
+        reported = self._reported.items()
+        self._reported = {one: last for one, last in reported if one in self._given}
         beyond = everything.above(self.reported_through)
         found = {
             consumer: beyond.common(given).above(self._reported.get(consumer, 0))
