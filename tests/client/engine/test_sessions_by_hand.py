@@ -322,7 +322,7 @@ def test_closing_writes_what_gathered_and_what_was_to_be_acknowledged(route, con
     for _ in range(4):
         producer.send_async("x")
     got(route, session, 2)
-    session._work.settling.unwritten.add(9)
+    session._work.settling.unwritten.add_range(9, 9)
     session.close()
     session.close()
     kinds = [type(one) for one in route.log.operations[-4:]]
@@ -340,7 +340,7 @@ def test_closing_a_lost_session_writes_nothing_and_is_silent(route, connection, 
     """AUTO with an acknowledgement under way says that it may not have counted (SES-69)."""
     quiet, doubtful = connection.session(ack="CLIENT"), connection.session()
     route.silent.add(Acknowledge)
-    doubtful._work.settling.unwritten.add(1)
+    doubtful._work.settling.unwritten.add_range(1, 1)
     with doubtful._engine.lock:
         doubtful._work.settling.write_acknowledgements_locked()
     for session in (quiet, doubtful):
@@ -367,7 +367,7 @@ def test_a_session_that_is_lost_by_its_close_closes_without_a_word(route, connec
 def test_refused_acknowledgements_are_told_when_a_session_closes(route, connection, caplog):
     """AUTO: what they were for comes again."""
     session = connection.session()
-    session._work.settling.refused.add(3)
+    session._work.settling.refused.add_range(3, 3)
     session.close()
     assert "acknowledgements were refused: DeliveryRanges(3..3)" in caplog.text
 

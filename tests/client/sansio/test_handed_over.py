@@ -50,7 +50,7 @@ def got(desk, core, *numbers, buffer):
     with core.lock:
         for number in numbers:
             assert buffer.take()[0] == number
-            desk.works[core].settling.handed.add(number)
+            desk.works[core].settling.handed.add_range(number, number)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_what_is_settled_within_the_second_is_not_told(desk, rounds, holding):
     core, first, _ = holding
     got(desk, core, 1, buffer=first)
     assert rounds(100.0) == [0]
-    desk.works[core].settling.handed.clear()
+    desk.works[core].settling.handed.take_all()
     got(desk, core, 2, buffer=first)
     assert rounds(100.5, 101.0) == [0, 1]
     assert alives(desk) == [(2, 0)]
@@ -162,7 +162,7 @@ def test_what_is_acknowledged_in_time_is_not_told(desk, rounds, mode):
     core.take(delivered(0, 5, 1, 2))
     with core.lock:
         core.protocol.consumers[1].take()
-        desk.works[core].settling.unwritten.add(1)
+        desk.works[core].settling.unwritten.add_range(1, 1)
     assert rounds(100.0, 100.5, 101.0) == [0, 0, 0]
     assert [one.handed_through for one in desk.log.operations] == [1]
 
@@ -193,7 +193,7 @@ def test_after_it_went_back_what_comes_again_is_told(desk, rounds, holding):
     core, first, _ = holding
     got(desk, core, 1, buffer=first)
     desk.write(core, Recover, seen=desk.works[core].settling.handed.as_list())
-    desk.works[core].settling.handed.clear()
+    desk.works[core].settling.handed.take_all()
     core.take(Returned(position=8, index=0, session=5, session_sequence=1, returned=5, discarded=0))
     core.take(delivered(0, 5, 6, 2))
     got(desk, core, 6, buffer=first)
@@ -241,7 +241,7 @@ def ranges_of(numbers):
     """A set of ranges of some numbers."""
     found = DeliveryRanges()
     for number in numbers:
-        found.add(number)
+        found.add_range(number, number)
     return found
 
 

@@ -205,7 +205,7 @@ def test_ranges_are_the_set_they_were_made_of(numbers, removed, dice):
     order = list(numbers)
     dice.shuffle(order)
     for number in order:
-        ranges.add(number)
+        ranges.add_range(number, number)
     for number in removed:
         assert ranges.discard(number) == (number in numbers)
     left = numbers - removed
@@ -409,7 +409,7 @@ def test_the_lowest_of_some_ranges_is_found_wherever_it_stands():
     assert repr(ranges) == "DeliveryRanges(3..4, 7..9, 12..12)"
     assert [ranges.discard(number) for number in (8, 8, 13)] == [True, False, False]
     assert repr(ranges) == "DeliveryRanges(3..4, 7..7, 9..9, 12..12)"
-    ranges.clear()
+    ranges.take_all()
     assert not ranges
 
 

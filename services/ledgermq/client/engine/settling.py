@@ -374,7 +374,7 @@ class Settling:
         yield from engine.reply(pending, timeout)
 
     def _went_back_locked(self, begin_anew: Callable[[], None]) -> None:
-        self.handed.clear()
+        self.handed.take_all()
         begin_anew()
 
     def _take_back_early(self, timeout: float | None) -> Steps[None]:

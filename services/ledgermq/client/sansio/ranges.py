@@ -16,12 +16,13 @@ class DeliveryRanges:
     def __init__(self, runs: Iterable[tuple[int, int]] = ()) -> None:
         self._runs: list[list[int]] = [list(run) for run in runs] if runs else []
 
-    def add(self, number: int) -> None:
-        runs = self._runs
-        if runs and runs[-1][1] == number - 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
+    @classmethod
+    def of(cls, numbers: Iterable[int]) -> DeliveryRanges:
+        """Those of numbers that rise."""
+        made = cls()
+        for number in numbers:
+            made.add_range(number, number)
+        return made
 
     def add_range(self, first: int, last: int) -> None:
         """Adds the numbers first to last, none of which is in the set."""
@@ -45,12 +46,8 @@ class DeliveryRanges:
         return False
 
     def keep_only(self, numbers: set[int]) -> None:
-        common = DeliveryRanges()
-        for first, last in sorted(self._runs):
-            for number in range(first, last + 1):
-                if number in numbers:
-                    common.add(number)
-        self._runs = common._runs
+        kept = DeliveryRanges.of(one for one in sorted(self.numbers()) if one in numbers)
+        self._runs = kept._runs
 
     def take_all(self) -> DeliveryRanges:
         taken = DeliveryRanges()
@@ -62,18 +59,8 @@ class DeliveryRanges:
             yield from range(first, last + 1)
 
     def halves(self) -> tuple[DeliveryRanges, DeliveryRanges]:
-        lower, higher, left = DeliveryRanges(), DeliveryRanges(), len(self) // 2
-        for first, last in sorted(self._runs):
-            middle = min(last, first + left - 1)
-            if first <= middle:
-                lower.add_range(first, middle)
-            if middle < last:
-                higher.add_range(max(first, middle + 1), last)
-            left -= max(0, middle - first + 1)
-        return lower, higher
-
-    def clear(self) -> None:
-        self._runs = []
+        numbers, middle = sorted(self.numbers()), len(self) // 2
+        return DeliveryRanges.of(numbers[:middle]), DeliveryRanges.of(numbers[middle:])
 
     def as_list(self) -> list[DeliveryRange]:
         """The ranges in rising order, neighbours joined."""
