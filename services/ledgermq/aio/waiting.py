@@ -69,13 +69,10 @@ class Taking:
     def __init__(self, engine: Engine, waker: Waker) -> None:
         self._engine = engine
         self._waker = waker
+        self.check_loop = waker.check_loop
         self._futures: list[asyncio.Future[None]] = []
         self._to_the_end: set[asyncio.Task[Any]] = set()
         engine.on_news = self._wake_locked
-
-    def check_loop(self) -> None:
-        """Refuses another event loop than that of the connection."""
-        self._waker.check_loop()
 
     def _wake_locked(self) -> None:
         if self._futures:
