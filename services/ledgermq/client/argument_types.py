@@ -42,7 +42,7 @@ KINDS: Final = {
     "float": _Kind((float, int), "a number"),
     "bool": _Kind((bool,), "True or False"),
     "None": _Kind((type(None),), "None"),
-    "Mapping": _Kind((Mapping,), "a mapping such as a dict"),
+    "Mapping": _Kind((dict, Mapping), "a mapping such as a dict"),
     "Iterable": _Kind((Iterable,), "something to iterate over"),
     "Listener": CALLABLE,
     "ExceptionListener": CALLABLE,
@@ -161,7 +161,5 @@ def _check_of(name: str, annotation: Any) -> _Check | None:
         if is_time:
             check_seconds(name, value)  # type: ignore[arg-type] # a number or None, as it fits
 
-    if is_time:
-        return _Check(frozenset(), refuse)
-    usual = {one for one in types if one is not Mapping} | ({dict} if Mapping in types else set())
-    return _Check(frozenset(usual), refuse)
+    # A time may be out of range, whatever its type.
+    return _Check(frozenset(() if is_time else types), refuse)
