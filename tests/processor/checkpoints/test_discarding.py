@@ -48,7 +48,7 @@ def kafka(monkeypatch) -> SimpleNamespace:
     monkeypatch.setattr(discarding, "read_stored_records", stored)
     monkeypatch.setattr(discarding, "checkpoint_producer", lambda *_: None)
     monkeypatch.setattr(discarding, "write_all", write)
-    monkeypatch.setattr(discarding, "delete_before", lambda *_: None)
+    monkeypatch.setattr(Ledger, "delete_before", lambda *_: None)
     monkeypatch.setattr(discarding, "find_checkpoints", lambda *_, **_more: [])
     monkeypatch.setattr(membership, "running_workers", lambda *_: kafka.workers)
     monkeypatch.setattr(membership, "is_stopped", lambda *_: kafka.stopped)

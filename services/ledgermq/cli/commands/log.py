@@ -317,11 +317,8 @@ def _checkpoints(target: Target, claim: Claim) -> Checkpoints:
 def _cut(target: Target, claim: Claim, before: int) -> None:
     from confluent_kafka import KafkaException
 
-    from ledgermq.wire.topics.deleting import delete_before
-
-    ends = {claim.partition: before}
     try:
-        delete_before(target.bootstrap, target.topics.operations, ends, target.timeout_seconds)
+        target.ledger_of(claim).delete_before(target.topics.operations, {claim.partition: before})
     except KafkaException as error:
         raise TrimRefusedError(
             f"Kafka did not cut the log of {claim.queue_manager}: {error.args[0].str()}"

@@ -17,7 +17,6 @@ from ledgermq.processor.checkpoints.stored_records import (
     write_all,
 )
 from ledgermq.wire.framing.checkpoint_keys import manifest_key
-from ledgermq.wire.topics.deleting import delete_before
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.reading import LogUnreadableError
 
@@ -92,9 +91,8 @@ def discard_outcomes(ledger: Ledger) -> None:
         LogUnreadableError: Kafka did not answer, or did not take all of it.
         AccessDeniedError: Kafka does not let us take outcomes away.
     """
-    ends, topic = dict.fromkeys(ledger.lanes, OFFSET_END), ledger.topics.outcomes
     try:
-        delete_before(ledger.bootstrap, topic, ends, ledger.timeout_seconds)
+        ledger.delete_before(ledger.topics.outcomes, dict.fromkeys(ledger.lanes, OFFSET_END))
     except KafkaException as error:
         raise LogUnreadableError(
             f"{ledger.claim.queue_manager}: not all outcomes were discarded: {error}; do it again"

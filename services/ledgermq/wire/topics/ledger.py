@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from ledgermq.wire.kafka.access import raise_if_denied
+from ledgermq.wire.kafka.settings import client_options
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim
@@ -45,3 +51,20 @@ class Ledger:
 
     def reader(self, logger: logging.Logger | None = None) -> PartitionReader:
         return PartitionReader(self.bootstrap, self.timeout_seconds, logger)
+
+    def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
+        """Takes away for ever what lies below an offset of each of these partitions.
+
+        Raises:
+            KafkaException: Kafka did not do it, or did not answer in time.
+            AccessDeniedError: It does not let us.
+        """
+        places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        admin = AdminClient(client_options(self.bootstrap, {"log_level": 0}))
+        asked = admin.delete_records(places, request_timeout=self.timeout_seconds)
+        try:
+            for future in asked.values():
+                future.result()
+        except KafkaException as error:
+            raise_if_denied(error, topic, "Delete")
+            raise
