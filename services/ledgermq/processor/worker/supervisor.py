@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any, Self
+from typing import Self
 
 from ledgermq.embedded import EmbeddedBroker
 from ledgermq.errors import LedgerMQError
@@ -114,14 +114,13 @@ class Supervisor:
         self._watch = threading.Thread(target=self._keep_running, name="supervisor", daemon=True)
         self._watch.start()
         try:
-            self.wait_until_ready(timeout_seconds)
+            self._wait_until_ready(timeout_seconds)
         except BaseException:
             self.stop()
             raise
         return self
 
-    def wait_until_ready(self, timeout_seconds: float = 60.0) -> None:
-        """Raises WorkerNotRunningError if the worker does not answer in time, or ended for good."""
+    def _wait_until_ready(self, timeout_seconds: float) -> None:
         stopped: set[str] = set()
         ready = wait_for_worker(
             self.bootstrap,
@@ -283,10 +282,7 @@ def _signal_name(number: int) -> str:
 
 
 @contextmanager
-def running_installation(directory: Path, **options: Any) -> Iterator[str]:
-    """A broker and a worker for as long as the block runs; the broker's address.
-
-    Takes what `Supervisor` takes and raises what its `start` raises.
-    """
-    with Supervisor(directory, **options) as supervisor:
+def running_installation(directory: Path) -> Iterator[str]:
+    """A broker and a worker for as long as the block runs; the broker's address."""
+    with Supervisor(directory) as supervisor:
         yield supervisor.bootstrap
