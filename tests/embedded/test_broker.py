@@ -23,7 +23,6 @@ from ledgermq.embedded import (
     PortTakenError,
 )
 from ledgermq.embedded import directory as directory_module
-from ledgermq.embedded.directory import BrokerDirectory
 
 pytestmark = pytest.mark.kafka
 
@@ -99,7 +98,7 @@ def process_ends(pid: int) -> bool:
 def test_data_identity_and_port_survive_a_crash_and_a_stop(own_broker):
     """What was confirmed before SIGKILL is there after it, at the same address."""
     address = own_broker.bootstrap
-    identity = BrokerDirectory(own_broker.directory).load()
+    identity = own_broker.files.load()
     topic = create_topic(address)
     values = [b"value %d" % number for number in range(100)]
     produce(address, topic, values[:50])
@@ -116,7 +115,7 @@ def test_data_identity_and_port_survive_a_crash_and_a_stop(own_broker):
     own_broker.stop()
     own_broker.start()
     assert own_broker.bootstrap == address
-    assert BrokerDirectory(own_broker.directory).load() == identity
+    assert own_broker.files.load() == identity
     assert consume(address, topic, 100) == values
 
 
@@ -198,7 +197,7 @@ def test_why_a_broker_ended_is_not_hidden_by_how_it_shut_down(tmp_path):
     broker = EmbeddedBroker(tmp_path)
     shutting_down = ["2026 INFO kafka - shutting down"] * 100
     reason = ["2026 ERROR kafka.log - Error while loading log dir", "java.io.IOException: denied"]
-    broker.log_path.write_text("\n".join([*shutting_down, *reason, *shutting_down]))
+    broker.files.log.write_text("\n".join([*shutting_down, *reason, *shutting_down]))
     told = str(broker._failure("it ended while starting"))
     assert told.endswith("; it says:\n" + "\n".join(reason))
 

@@ -76,7 +76,7 @@ class EmbeddedBroker:
         """
         if type(port) is not int or not 0 <= port <= PORT_MAX:
             raise BrokerStartError(f"{shown(port)} is no port: give a number from 0 to {PORT_MAX}")
-        self._directory = BrokerDirectory(Path(directory))
+        self.files = BrokerDirectory(Path(directory))
         self._wanted_port = port
         self._heap = heap
         self._ready_timeout_seconds = ready_timeout_seconds
@@ -88,7 +88,7 @@ class EmbeddedBroker:
 
     def __repr__(self) -> str:
         state = f"pid {self._pid}" if self.running else "stopped"
-        return f"EmbeddedBroker({str(self._directory.path)!r}, {state})"
+        return f"EmbeddedBroker({str(self.files.path)!r}, {state})"
 
     def __enter__(self) -> Self:
         self.start()
@@ -99,15 +99,11 @@ class EmbeddedBroker:
 
     @property
     def directory(self) -> Path:
-        return self._directory.path
-
-    @property
-    def log_path(self) -> Path:
-        return self._directory.log
+        return self.files.path
 
     def log_tail(self, lines: int) -> str:
         """The last lines of the log, none from before the last start; OSError if unreadable."""
-        return self._directory.log_tail(since=self._log_size, lines=lines)
+        return self.files.log_tail(since=self._log_size, lines=lines)
 
     @property
     def killed_by(self) -> int | None:
@@ -117,10 +113,6 @@ class EmbeddedBroker:
             return None
         # The guard says what ended the broker in the way of a shell.
         return status - SIGNALLED if status > 0 else -status
-
-    def free_bytes(self) -> int:
-        """How much the disk with its data and its log has left."""
-        return self._directory.free_bytes()
 
     @property
     def running(self) -> bool:
@@ -169,7 +161,7 @@ class EmbeddedBroker:
         command += [QUICK_START] if self._brief else []
         command += ["-cp", os.pathsep.join(str(jar) for jar in jars)]
         try:
-            with self._directory.locked() as lock:
+            with self.files.locked() as lock:
                 return self._start_locked(command, lock)
         except OSError as cause:
             where = f"{cause.filename}: " if cause.filename else ""
@@ -213,12 +205,12 @@ class EmbeddedBroker:
         return self._record
 
     def _start_locked(self, command: list[str], lock: int) -> Self:
-        record = self._directory.load()
+        record = self.files.load()
         for attempt in range(1, START_ATTEMPTS_MAX + 1):
             record = self._prepare(record, command)
-            self._log_size = self._directory.log_size()
+            self._log_size = self.files.log_size()
             try:
-                self._spawn([*command, "kafka.Kafka", str(self._directory.properties)], lock)
+                self._spawn([*command, "kafka.Kafka", str(self.files.properties)], lock)
                 self._record = record
                 self._wait_until_ready(record)
             except BrokerStartError:
@@ -236,14 +228,12 @@ class EmbeddedBroker:
     def _prepare(self, record: BrokerRecord, command: list[str]) -> BrokerRecord:
         port = self._choose_client_port(record)
         controller_port = choose_port(preferred=record.controller_port, avoid=port)
-        self._directory.properties.write_text(
-            server_properties(
-                data=self._directory.data, port=port, controller_port=controller_port
-            ),
+        self.files.properties.write_text(
+            server_properties(data=self.files.data, port=port, controller_port=controller_port),
             encoding="ascii",
         )
         if record.formatted:
-            self._directory.refuse_incomplete()
+            self.files.refuse_incomplete()
         else:
             self._format(record, command)
         record = replace(
@@ -253,7 +243,7 @@ class EmbeddedBroker:
             controller_port=controller_port,
             owner_pid=os.getpid(),
         )
-        self._directory.save(record)
+        self.files.save(record)
         return record
 
     def _choose_client_port(self, record: BrokerRecord) -> int:
@@ -268,11 +258,11 @@ class EmbeddedBroker:
 
     def _format(self, record: BrokerRecord, command: list[str]) -> None:
         # What lies there is from a preparation that was cut short; no broker ever ran on it.
-        self._directory.remove_data()
-        log = self._directory.open_log()
-        self._log_size = self._directory.log_size()
+        self.files.remove_data()
+        log = self.files.open_log()
+        self._log_size = self.files.log_size()
         arguments = ["kafka.tools.StorageTool", "format", "--standalone"]
-        arguments += ["--config", str(self._directory.properties)]
+        arguments += ["--config", str(self.files.properties)]
         arguments += [f"--cluster-id={record.cluster_id}"]
         try:
             answer = subprocess.run(
@@ -291,7 +281,7 @@ class EmbeddedBroker:
             raise self._failure("its storage could not be prepared")
 
     def _spawn(self, command: list[str], lock: int) -> None:
-        log = self._directory.open_log()
+        log = self.files.open_log()
         # Isolated and without site packages: the guard needs the standard library alone.
         guarded = [sys.executable, "-I", "-S", str(Path(guard.__file__))]
         guarded += [str(os.getpid()), str(lock), *command]
@@ -357,7 +347,7 @@ class EmbeddedBroker:
         return lost
 
     def _failure(self, what: str) -> BrokerStartError:
-        free_bytes = self.free_bytes()
+        free_bytes = self.files.free_bytes()
         hint = ""
         if free_bytes < FREE_BYTES_LOW:
             hint = f" Only {free_bytes // 1_000_000} MB are free there: make room first."
@@ -367,7 +357,7 @@ class EmbeddedBroker:
             said = f"it ends with:\n{self.log_tail(25)}"
         return BrokerStartError(
             f"The embedded broker in {self.directory} did not start: {what}.{hint} Its log is "
-            f"{self.log_path}; {said}"
+            f"{self.files.log}; {said}"
         )
 
     def _first_errors(self) -> str:

@@ -173,6 +173,7 @@ class BrokerDirectory:
         return "\n".join(text.splitlines()[-lines:]) or "(the log is empty)"
 
     def free_bytes(self) -> int:
+        """How much the disk with data and log has left."""
         return shutil.disk_usage(self.path).free
 
     def _refuse_foreign(self, meta: Path, record: BrokerRecord | None) -> None:

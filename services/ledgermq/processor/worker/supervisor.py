@@ -253,7 +253,7 @@ class Supervisor:
         return f"the broker was killed by {_signal_name(number)}{perhaps}"
 
     def _broker_says(self) -> str:
-        path = self.broker.log_path
+        path = self.broker.files.log
         try:
             # What it said before it was started is not why it ended.
             lines = self.broker.log_tail(BROKER_LOG_LINES).splitlines()
@@ -264,7 +264,7 @@ class Supervisor:
         grave = [line for line in lines if " ERROR " in line or "No space left" in line]
         shown = "".join(f"\n  {line[:300]}" for line in grave[-BROKER_LINES:])
         # The log lies on the same disk: of a full one it may not hold the reason any more.
-        if self.broker.free_bytes() < FULL_DISK_BYTES and "No space left" not in shown:
+        if self.broker.files.free_bytes() < FULL_DISK_BYTES and "No space left" not in shown:
             shown += "\n  No space left on device"
         return f"Its log, {path}, has the reason{':' if shown else '.'}{shown}"
 
