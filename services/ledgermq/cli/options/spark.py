@@ -157,16 +157,12 @@ def spark_job(target: Target, output: Output, title: str) -> Iterator[dict[str, 
     Raises what `quiet_spark` and `Target.located` raise.
     """
     _, log = target.located()
-    with (
-        _progress_bar(output, title) as tell,
-        quiet_spark(log.end - log.start) as engine,
-    ):
+    with archive_job(output, title, log.end - log.start) as job:
         yield {
             "bootstrap": target.bootstrap,
             "queue_manager": target.queue_manager,
             "topic_prefix": target.topic_prefix,
-            "progress": tell,
-            **engine.options(title),
+            **job,
         }
 
 
