@@ -41,18 +41,14 @@ def show(target: Target, output: Output) -> None:
         elif key == "redelivery":
             labels |= shown_settings(value)
         elif key == "journal_backup":
-            labels["journal backup"] = _backup_text(target, value)
+            labels["journal backup"] = NONE
+            if value is not None:
+                through = target.named(value["through"] - 1)
+                labels["journal backup"] = f"through {through}, {cell_text(value['time'])}"
         else:
             labels[key.replace("_", " ")] = value
     labels["position"] = target.named(status["position"])
     output.fields(labels, document=status)
-
-
-def _backup_text(target: Target, backup: dict[str, Any] | None) -> str:
-    if backup is None:
-        return NONE
-    when = cell_text(backup["time"])
-    return f"through {target.named(backup['through'] - 1)}, {when}"
 
 
 @manager.command()

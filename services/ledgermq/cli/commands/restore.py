@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ledgermq_spark.jobs.proven_rebuild import ProvenRebuild
     from ledgermq_spark.log.positions import PartitionRange
     from ledgermq_spark.rebuild.checkpoints import Checkpoint
-    from ledgermq_spark.rebuild.rebuilt import Rebuilt
 
 COLUMNS: Final = (
     Column(key="position", heading="CHECKPOINT", number=True),
@@ -60,7 +59,12 @@ def restore(
     the log and compared with the outcomes on the lanes; checkpoints that differ are deleted. The
     log is only read.
     """
-    from ledgermq.processor.checkpoints.restoring import find_checkpoints, judge, write_restored
+    from ledgermq.processor.checkpoints.restoring import (
+        RebuiltState,
+        find_checkpoints,
+        judge,
+        write_restored,
+    )
     from ledgermq_spark.jobs.proven_rebuild import proven_rebuild
 
     ask = f"this writes a checkpoint of {target.queue_manager}"
@@ -79,34 +83,30 @@ def restore(
             digests_at=frozenset(one.position for one in found if not one.problem),
             **job,
         )
-        state = _state(proven.rebuilt)
+        # Taken out of Spark while that runs.
+        rebuilt = proven.rebuilt
+        state = RebuiltState(
+            position=rebuilt.position,
+            digest=rebuilt.digest,
+            chain=rebuilt.chain,
+            root=rebuilt.root_bytes,
+            blocks=rebuilt.named_blocks(),
+        )
     verdicts = judge(found, proven.digests)
     _refuse_contradiction(target, base, verdicts, trimmed)
     document = _document(target, base, proven, state, verdicts) | {"dry_run": dry_run}
     if not output.as_json:
         _show(output, target, proven, verdicts)
+    retired = [one.position for one in verdicts if one.is_retired]
     if not (dry_run or yes):
-        confirm(ask + _as_well(verdicts))
+        also = f" and takes away those at {', '.join(map(str, retired))}" if retired else ""
+        confirm(ask + also)
     if not dry_run:
         # The rebuild may have taken minutes.
         target.refuse_if_served(RestoreRefusedError)
-        retired = [one.position for one in verdicts if one.is_retired]
         written = write_restored(ledger, state, retired)
         document |= {"restored": True, **asdict(written)}
     output.done(_told(document), document)
-
-
-def _state(rebuilt: Rebuilt) -> RebuiltState:
-    """What is to be written, taken out of Spark while that runs."""
-    from ledgermq.processor.checkpoints.restoring import RebuiltState
-
-    return RebuiltState(
-        position=rebuilt.position,
-        digest=rebuilt.digest,
-        chain=rebuilt.chain,
-        root=rebuilt.root_bytes,
-        blocks=rebuilt.named_blocks(),
-    )
 
 
 def _position(target: Target, at: Any) -> tuple[Claim, int, PartitionRange]:
@@ -227,11 +227,6 @@ def _show(
         output.remark(
             f"the next worker starts from the checkpoint at position {starts_from}, which is higher"
         )
-
-
-def _as_well(verdicts: Sequence[Verdict]) -> str:
-    retired = [str(one.position) for one in verdicts if one.is_retired]
-    return f" and takes away those at {', '.join(retired)}" if retired else ""
 
 
 def _told(document: dict[str, Any]) -> str:
