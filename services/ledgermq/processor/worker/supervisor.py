@@ -114,13 +114,14 @@ class Supervisor:
         self._watch = threading.Thread(target=self._keep_running, name="supervisor", daemon=True)
         self._watch.start()
         try:
-            self._wait_until_ready(timeout_seconds)
+            self.wait_until_ready(timeout_seconds)
         except BaseException:
             self.stop()
             raise
         return self
 
-    def _wait_until_ready(self, timeout_seconds: float) -> None:
+    def wait_until_ready(self, timeout_seconds: float = 60.0) -> None:
+        """Raises WorkerNotRunningError if the worker does not answer in time, or ended for good."""
         stopped: set[str] = set()
         ready = wait_for_worker(
             self.bootstrap,
