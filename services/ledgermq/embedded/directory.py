@@ -154,10 +154,7 @@ class BrokerDirectory:
         shutil.rmtree(self.data, ignore_errors=True)
 
     def open_log(self) -> int:
-        """Return a file descriptor that appends to the log; a large log is put aside first."""
-        if self.log.exists() and self.log.stat().st_size > LOG_BYTES_MAX:
-            self.log.replace(self.path / "broker.log.1")
-        return os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        return open_log(self.log)
 
     def log_size(self) -> int:
         """Return the size of the log in bytes, so that a later tail can begin there."""
@@ -209,6 +206,13 @@ class BrokerDirectory:
             f"An embedded broker is running in {self.path}{detail}. Use that broker, stop it, or "
             "choose another directory."
         )
+
+
+def open_log(path: Path) -> int:
+    """Return a file descriptor that appends to a log; a large one is put aside first."""
+    if path.exists() and path.stat().st_size > LOG_BYTES_MAX:
+        path.replace(f"{path}.1")
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
 
 
 def _record_in(text: bytes) -> BrokerRecord:

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from ledgermq.cli.main import main
+from ledgermq.embedded.directory import LOG_BYTES_MAX
 from ledgermq.processor.worker.supervisor import Supervisor, WorkerNotRunningError
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import VersionOffered
@@ -86,6 +87,18 @@ def test_a_killed_worker_is_started_again_where_nobody_can_be_told(tmp_path):
         supervisor.kill_worker()
         supervisor.wait_until_ready()
         assert supervisor.worker_pid not in (None, first)
+
+
+def test_a_large_log_of_the_worker_is_put_aside_when_it_is_started(tmp_path):
+    """One that dies over and over would fill the disk of the ledger with it."""
+    broker = SimpleNamespace(bootstrap="127.0.0.1:1")
+    for size in (LOG_BYTES_MAX, LOG_BYTES_MAX + 1):
+        (tmp_path / "worker.log").write_bytes(b"x" * size)
+        worker = Supervisor(tmp_path, broker=broker)._spawn()
+        worker.kill()
+        worker.wait()
+        assert (tmp_path / "worker.log.1").exists() is (size > LOG_BYTES_MAX)
+    assert (tmp_path / "worker.log").stat().st_size < LOG_BYTES_MAX
 
 
 def test_a_start_tells_of_a_queue_manager_that_is_stopped_and_serves_the_others(tmp_path):

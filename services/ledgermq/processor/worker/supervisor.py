@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Self
 
 from ledgermq.embedded import EmbeddedBroker
+from ledgermq.embedded.directory import open_log
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.worker.process import PARENT_VARIABLE
 from ledgermq.processor.worker.readiness import wait_for_worker
@@ -215,7 +216,8 @@ class Supervisor:
             "LEDGERMQ_QUEUE_MANAGERS": ",".join(self._queue_managers),
             PARENT_VARIABLE: str(os.getpid()),
         }
-        with self.worker_log.open("ab") as output:
+        output = open_log(self.worker_log)
+        try:
             return subprocess.Popen(
                 [sys.executable, "-m", "ledgermq.processor"],
                 stdin=subprocess.DEVNULL,
@@ -225,6 +227,8 @@ class Supervisor:
                 # Ctrl-C in a terminal goes to the owner, which stops the worker in its turn.
                 start_new_session=True,
             )
+        finally:
+            os.close(output)
 
     def _wait(self, worker: subprocess.Popen[bytes]) -> int | None:
         """Waits for the worker's end; its code, or None if it was stopped because all stops."""
