@@ -115,6 +115,17 @@ def test_the_end_of_its_terminal_stops_all_as_ctrl_c_does(directory):
         assert process.wait(timeout=PATIENCE_SECONDS) == OK
 
 
+def test_a_stop_that_nobody_can_be_told_of_is_in_order(directory):
+    """Of the end of a terminal, that terminal cannot be told; it counted as a failure."""
+    line = command("up", "--data-dir", directory, "--port", 0)
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    with subprocess.Popen(line, text=True, env=environment(), **pipes) as process:
+        assert any("LedgerMQ is up" in said for said in iter(process.stderr.readline, ""))
+        process.stderr.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=PATIENCE_SECONDS) == OK
+
+
 def worker_of(directory: Path) -> int:
     """The process id of the worker on a directory."""
     found = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import signal
@@ -79,7 +80,9 @@ def up(
         finally:
             supervisor.stop()
     if code == EXIT_STOPPED:
-        output.remark("Stopped; the data stay.")
+        # Its terminal may be what has ended.
+        with contextlib.suppress(OSError):
+            output.remark("Stopped; the data stay.")
         return OK
     return REFUSED
 
