@@ -282,7 +282,7 @@ def test_a_session_that_is_lost_while_it_closes_is_not_reported(desk, caplog):
 def test_a_close_finds_out_that_automatic_acknowledgements_were_lost(desk):
     """AUTO: what was acknowledged may come again, so the next call or close says so (SES-69)."""
     core = desk.session(5, "AUTO")
-    desk.works[core].settling.unwritten.add(1)
+    desk.works[core].settling.unwritten.add_range(1, 1)
     with core.lock:
         desk.works[core].settling.write_acknowledgements_locked()
     core.forget("gone")
@@ -294,7 +294,7 @@ def test_nothing_is_acknowledged_for_a_session_that_is_gone(desk):
     """There is nobody to take it."""
     core = desk.session(5, "AUTO")
     core.forget("gone")
-    desk.works[core].settling.unwritten.add(1)
+    desk.works[core].settling.unwritten.add_range(1, 1)
     with core.lock:
         desk.works[core].settling.write_acknowledgements_locked()
     core.show_life()
@@ -311,7 +311,7 @@ def test_a_refused_acknowledgement_is_kept_to_be_made_again(desk):
     desk.works[core].settling.unwritten.add_range(1, 3)
     with core.lock:
         desk.works[core].settling.write_acknowledgements_locked()
-    desk.works[core].settling.unwritten.add(4)
+    desk.works[core].settling.unwritten.add_range(4, 4)
     with core.lock:
         desk.works[core].settling.write_acknowledgements_locked()
     core.take(accepted(6, 5, 2))

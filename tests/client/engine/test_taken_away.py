@@ -265,7 +265,7 @@ def test_a_repair_is_made_before_more_is_asked_for_and_its_failure_is_put_off(ro
     """AUTO: a `receive` repairs; if that is refused again, the next call says so."""
     session = connection.session()
     consumer = session.consumer("queue:q")
-    session._work.settling.refused.add(1)
+    session._work.settling.refused.add_range(1, 1)
     route.in_flight(delivered(0, session.handle, 1, 1))
     route.refusing[Acknowledge] = "delivery-unknown"
     assert consumer.receive(0) is None
@@ -278,7 +278,7 @@ def test_a_repair_is_made_before_more_is_asked_for_and_its_failure_is_put_off(ro
 def test_a_failed_listener_gives_its_message_back_as_seen(route, connection):
     """AUTO: what was acknowledged before is written first; a session that is gone does nothing."""
     session = connection.session()
-    session._work.settling.unwritten.add(1)
+    session._work.settling.unwritten.add_range(1, 1)
     session._work.settling.call_locked(2, 2)
     session._engine.run(session._work.settling.return_failed(2))
     assert [type(one) for one in route.log.operations[-2:]] == [Acknowledge, Recover]

@@ -159,7 +159,7 @@ def test_what_was_handed_over_is_acknowledged_a_round_later(desk, keeper):
     keeper._round(100.0)
     assert desk.log.operations == []
     assert keeper._soon, "the rest is for the next round, which comes soon"
-    desk.works[core].settling.unwritten.add(4)
+    desk.works[core].settling.unwritten.add_range(4, 4)
     keeper._round(100.1)
     assert [one.deliveries for one in desk.log.operations] == [[{"first": 1, "last": 3}]]
     assert keeper._soon
@@ -174,7 +174,7 @@ def test_in_a_crowd_acknowledgements_wait(desk, keeper):
     core = desk.session(5, "AUTO")
     for _ in range(240):
         desk.write(core, Alive)
-    desk.works[core].settling.unwritten.add(1)
+    desk.works[core].settling.unwritten.add_range(1, 1)
     for now in (1.0, 1.1, 1.2):
         keeper._round(now)
     core.take(Suspected(position=9, index=0, session=5, deadline=1))
@@ -237,7 +237,7 @@ def test_telling_the_keeper_to_be_soon_wakes_it(desk, monkeypatch):
     keeper.start()
     assert rounds.acquire(timeout=20)
     core = desk.session(5, "AUTO")
-    desk.works[core].settling.unwritten.add(1)
+    desk.works[core].settling.unwritten.add_range(1, 1)
     keeper.soon()
     keeper.soon()
     assert rounds.acquire(timeout=20)
