@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from typing import Final
 
 from ledgermq.core.entry import Entry
@@ -37,10 +38,11 @@ def keep_newest(queue: Queue, available_max: int, last_value_key: str) -> None:
     queue.newest = None
     if available_max or last_value_key:
 
-        def value_of(message: Message) -> str | None:
+        def value_of(message: Message) -> Hashable | None:
             value = value_in(message, last_value_key)
             # As keys of a mapping 1, 1.0 and True are the same, and each NaN another.
-            return None if value is None else repr(value)
+            told = value.hex() if isinstance(value, float) else value
+            return None if value is None else (type(value), told)
 
         queue.newest = Newest(_is_available, value_of if last_value_key else None)
         queue.newest.add(one for one in queue.messages.values() if one.is_available)

@@ -5,7 +5,7 @@ Nothing is searched for to take it out: what is available no longer is passed ov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Final, Generic, Protocol, TypeVar
 
 from ledgermq.core.structures.lazy_heap import LazyHeap
@@ -28,13 +28,13 @@ class Newest(Generic[N]):
     __slots__ = ("_by_number", "_by_value", "_is_available", "_outdated", "_value_of")
 
     def __init__(
-        self, is_available: Callable[[N], bool], value_of: Callable[[N], str | None] | None
+        self, is_available: Callable[[N], bool], value_of: Callable[[N], Hashable | None] | None
     ) -> None:
         self._is_available = is_available
         self._value_of = value_of
         self._by_number: LazyHeap[tuple[int, N]] = LazyHeap(lambda entry: is_available(entry[1]))
         # The newest of each value; those that are not, or may not be once it is gone.
-        self._by_value: dict[str, N] = {}
+        self._by_value: dict[Hashable, N] = {}
         self._outdated: dict[int, N] = {}
 
     def add(self, items: Iterable[N]) -> None:
@@ -45,7 +45,7 @@ class Newest(Generic[N]):
             if value is not None:
                 self._note(value, item)
 
-    def _note(self, value: str, item: N) -> None:
+    def _note(self, value: Hashable, item: N) -> None:
         known = self._by_value.get(value)
         if known is None or not self._is_available(known) or known is item:
             self._by_value[value] = item
