@@ -18,6 +18,7 @@ from ledgermq.processor.owner.owner import Owner, Surroundings
 from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.testing import MemoryBroker
 from ledgermq.wire.topics.identity import LogIdentity
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
 
@@ -101,17 +102,11 @@ def test_an_owner_that_is_closed_has_let_go_of_its_ways_to_the_checkpoints(owner
     def threads():
         return {one.name for one in Path("/proc/self/task").iterdir()}
 
-    before, bootstrap = threads(), "127.0.0.1:1"
-    checkpointer = Checkpointer(
-        owner.claim,
-        Loaded(state=new_state(), identity=LogIdentity(cluster_id="c", topic_id="t")),
-        bootstrap=bootstrap,
-        topics=Topics(),
-        worker="w",
-        timeout_seconds=1.0,
-    )
-    checkpointer._producer = checkpoint_producer(bootstrap, 1.0)
-    checkpointer._open_reader()
+    before, ledger = threads(), Ledger("127.0.0.1:1", Topics(), owner.claim, 1.0)
+    identity = LogIdentity(cluster_id="c", topic_id="t")
+    checkpointer = Checkpointer(ledger, Loaded(state=new_state(), identity=identity), "w")
+    checkpointer._producer = checkpoint_producer(ledger)
+    assert checkpointer._reader is not None
     owner.checkpoints = SimpleNamespace(checkpointer=checkpointer)
     assert len(threads() - before) > 4
     asyncio.run(owner.close())

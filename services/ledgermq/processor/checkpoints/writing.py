@@ -348,6 +348,7 @@ class Checkpointer:
 
     def _disconnect(self) -> None:
         """Lets go of threads and files, which else stay until Python looks for cycles."""
-        for one in (self._producer, self._reader):
+        # A reader that nothing was read with yet is not made for that.
+        for one in (self._producer, self.__dict__.get("_reader")):
             if one is not None:
                 one.close()
