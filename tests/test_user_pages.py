@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import queue
 import re
 import shlex
 
@@ -175,7 +176,7 @@ def test_the_service_of_the_readme_bills_orders(memory):
 
 def test_the_service_of_its_page_bills_orders_and_answers_requests(memory):
     """All examples of docs/services.md, the one for tests first."""
-    first, bill, quote, in_tests = examples("docs/services.md")
+    first, bill, quote, in_tests, _ = examples("docs/services.md")
     names = executed(first) | {"ledgermq": ledgermq, "price_of": lambda name: f"price of {name}"}
     names = executed(quote, **executed(bill, **executed(in_tests, **names)))
 
@@ -188,6 +189,22 @@ def test_the_service_of_its_page_bills_orders_and_answers_requests(memory):
 
     answers = asyncio.run(served(names["service"], asked))
     assert answers == ({"order": 7}, "price of tea")
+
+
+def test_a_program_with_message_listeners_hears_of_a_session_that_is_lost(memory):
+    """The last example of docs/services.md."""
+    *_, listening = examples("docs/services.md")
+    told = queue.Queue()
+    with memory.connect() as connection, memory.connect() as other:
+        session = connection.session()
+        names = {"connection": connection, "consumer": session.consumer("queue:orders")}
+        executed(listening, **names, bill=print, begin_anew=lambda *seen: told.put(seen))
+        other.admin.end_session(session.handle, reason="test", actor="test")
+        again, error = told.get(timeout=LIMIT_SECONDS)
+        assert again is connection
+        assert isinstance(error, ledgermq.SessionLostError)
+        with pytest.raises(ledgermq.SessionLostError):
+            session.close()
 
 
 def test_the_examples_of_tracing_set_a_provider_and_go_on_with_the_trace_of_a_message(
