@@ -409,7 +409,9 @@ class ModelBase(ModelJournal):
         may be.
         """
         place = self.place(self.destination_of(store))
-        most, key = (place["available_max"], place["last_value_key"]) if place else (0, "")
+        if not place or not (place["available_max"] or place["last_value_key"]):
+            return False
+        most, key = place["available_max"], place["last_value_key"]
         mine = [one for one in self.messages if one["queue"] == store]
         mine = [one for one in mine if one["place"] == "available"]
         mine.sort(key=lambda one: int(one["sequence"]))
