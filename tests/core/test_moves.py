@@ -27,7 +27,7 @@ from support.checks.moves_book import MovesBook
 from support.checks.single_moves import Move, for_each
 from support.generators.storage_generators import storage_history
 from support.scripts.play import play
-from support.scripts.script import read_scripts
+from support.scripts.script import read_scripts, scripts_at
 
 
 def test_the_protocol_shows_the_moves_that_the_fold_makes():
@@ -42,7 +42,7 @@ def test_scripts_come_to_every_move_and_every_cause():
     wanted |= {(before, GONE, cause) for before, causes in CAUSES.items() for cause in causes}
     missing = {(NAMES[one], NAMES[two], cause) for one, two, cause in wanted}
     for path in sorted(SCRIPTS.glob("*.txt")):
-        for script in read_scripts(path.read_text(encoding="utf-8")):
+        for script in scripts_at(path):
             if missing:
                 missing -= play(script, with_model=False).book.seen.keys()
     assert not missing

@@ -199,14 +199,20 @@ def test_nobody_stands_by_where_nobody_is_active_and_nothing_in_flight():
     assert causes(found) == [("nothing-selected", None, 0, 1)]
 
 
+# Who alone is given messages holds the first.
+ACTIVE = (
+    "open CLIENT",
+    "create q single_active=yes",
+    "put q A B -> enqueued 0..1",
+    "consumer 1 q",
+    "get 1 -> accepted; delivered A@0",
+)
+
+
 def test_who_stands_by_is_told_for_whom():
     """The one that is active, by its number and session (PROTOCOL.md §18)."""
     found = obstacles(
-        "open CLIENT",
-        "create q single_active=yes",
-        "put q A B -> enqueued 0..1",
-        "consumer 1 q",
-        "get 1 -> accepted; delivered A@0",
+        *ACTIVE,
         "consumer 2 q",
         "get 1 consumer=2",
     )
@@ -217,11 +223,7 @@ def test_who_stands_by_is_told_for_whom():
 def test_who_stands_by_for_what_a_closed_consumer_holds_is_told_so():
     """Nobody is active until that is settled (PROTOCOL.md §18)."""
     found = obstacles(
-        "open CLIENT",
-        "create q single_active=yes",
-        "put q A B -> enqueued 0..1",
-        "consumer 1 q",
-        "get 1 -> accepted; delivered A@0",
+        *ACTIVE,
         "close-consumer 1",
         "consumer 2 q",
         "get 1 consumer=2",

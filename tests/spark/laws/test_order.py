@@ -15,7 +15,7 @@ from support.brokers.log_writer import Script as Written
 from support.checkout import SCRIPTS
 from support.random_logs.random_log import RandomLog
 from support.scripts.play import play
-from support.scripts.script import read_scripts
+from support.scripts.script import read_scripts, scripts_at
 
 PLAIN = """
 open CLIENT
@@ -417,7 +417,7 @@ def clean_logs():
     for text in CLEAN:
         yield text, entries_of(text)
     for name in ("groups", "fifo", "single_active", "consumer_priority", *OTHERS):
-        for script in read_scripts((SCRIPTS / f"{name}.txt").read_text(encoding="utf-8")):
+        for script in scripts_at(SCRIPTS / f"{name}.txt"):
             log = play(script, with_model=False).log
             yield f"{name}: {script.title}", [Entry(value=one, time_us=time) for one, time in log]
     for seed, flavour in enumerate(FLAVOURS):

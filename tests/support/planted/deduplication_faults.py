@@ -9,10 +9,8 @@ from ledgermq.core.destinations import deduplication
 from ledgermq.core.puts import putting
 from ledgermq.core.sessions import sessions
 from ledgermq.core.state.known_ids import KnownId
-from support.checkout import SCRIPTS
 from support.generators.deduplication_generators import deduplication_histories
-from support.planted.planted_faults import Family, Fault, does_nothing, drawn, played
-from support.scripts.script import read_scripts
+from support.planted.planted_faults import Family, Fault, does_nothing, drawn, played_in
 
 
 def _one_more(original: Any) -> Any:
@@ -126,5 +124,5 @@ DEDUPLICATION_SCRIPTS = Family(
         Fault("units of work begin theirs there", sessions, "remember", _where_time_stands),
         Fault("all puts of a unit are its first", putting, "note_open_id", _first_of_all),
     ),
-    played(lambda: read_scripts((SCRIPTS / "deduplication.txt").read_text(encoding="utf-8"))),
+    played_in("deduplication"),
 )

@@ -13,11 +13,9 @@ from ledgermq.core.puts import putting
 from ledgermq.core.sessions import consumers, sessions
 from ledgermq.core.state.journal import Journal
 from ledgermq.core.structures.available import Available
-from support.checkout import SCRIPTS
 from support.generators.clock_generators import clock_histories
 from support.generators.generators import MUCH_REJECTED, informed_histories
-from support.planted.planted_faults import Family, Fault, does_nothing, drawn, played
-from support.scripts.script import read_scripts
+from support.planted.planted_faults import Family, Fault, does_nothing, drawn, played_in
 
 
 def _forgetful_backout(original: Any) -> Any:
@@ -195,7 +193,7 @@ REJECTING = Family(
 REJECTING_SCRIPTS = Family(
     "rejecting in scripts",
     (Fault("what is rejected says that it came too often", redelivery, "transfer", _as_too_often),),
-    played(lambda: read_scripts((SCRIPTS / "rejecting.txt").read_text(encoding="utf-8"))),
+    played_in("rejecting"),
 )
 CLOCK = Family(
     "clock",
@@ -216,7 +214,7 @@ CONNECTIONS = Family(
             does_nothing,
         ),
     ),
-    played(lambda: read_scripts((SCRIPTS / "connections.txt").read_text(encoding="utf-8"))),
+    played_in("connections"),
 )
 UNIT_LIMITS = Family(
     "time limits of units of work",
@@ -225,5 +223,5 @@ UNIT_LIMITS = Family(
         Fault("the longer one of two limits holds", unit_limits, "shorter", _longer),
         Fault("a unit of work outlives its limit", clock, "time_out_unit_of_work", does_nothing),
     ),
-    played(lambda: read_scripts((SCRIPTS / "unit_limits.txt").read_text(encoding="utf-8"))),
+    played_in("unit_limits"),
 )

@@ -7,9 +7,7 @@ from typing import Any
 from ledgermq.core.destinations import by_name
 from ledgermq.core.manual import manager_settings
 from ledgermq.protocol.settings import REDELIVERY_FIELDS, inherited
-from support.checkout import SCRIPTS
-from support.planted.planted_faults import Family, Fault, does_nothing, played
-from support.scripts.script import read_scripts
+from support.planted.planted_faults import Family, Fault, does_nothing, played_in
 
 
 def _all_of_it(original: Any) -> Any:
@@ -40,5 +38,5 @@ INHERITANCE = Family(
         Fault("only new ones take it", manager_settings, "configure_all", _for_new_ones),
         Fault("targets are not noted", by_name, "_name_targets", does_nothing),
     ),
-    played(lambda: read_scripts((SCRIPTS / "inheritance.txt").read_text(encoding="utf-8"))),
+    played_in("inheritance"),
 )

@@ -23,7 +23,6 @@ from ledgermq.core.state.group import Group
 from ledgermq.core.state.group_order import GroupOrder
 from ledgermq.core.state.message_states import AVAILABLE, DISPLACED, GONE
 from ledgermq.core.structures.newest import Newest
-from support.checkout import SCRIPTS
 from support.generators.displacement_generators import displacement_histories
 from support.generators.fifo_generators import (
     consumer_priority_histories,
@@ -39,9 +38,8 @@ from support.planted.planted_faults import (
     does_nothing,
     drawn,
     never,
-    played,
+    played_in,
 )
-from support.scripts.script import read_scripts
 
 
 def _no_warning(original: Any) -> Any:
@@ -253,7 +251,7 @@ SINGLE_ACTIVE_SCRIPTS = Family(
             _bonds_stay,
         ),
     ),
-    played(lambda: read_scripts((SCRIPTS / "single_active.txt").read_text(encoding="utf-8"))),
+    played_in("single_active"),
 )
 DISPLACEMENT = Family(
     "displacement",
@@ -272,7 +270,7 @@ DISPLACEMENT_SCRIPTS = Family(
         Fault("nobody hears that there is room", delivery, "displace", _without_word),
         Fault("new subscriptions keep all", subscriptions, "keep_newest", does_nothing),
     ),
-    played(lambda: read_scripts((SCRIPTS / "displacement.txt").read_text(encoding="utf-8"))),
+    played_in("displacement"),
 )
 CONSUMER_PRIORITY = Family(
     "consumer priority",
@@ -329,5 +327,5 @@ GROUP_ORDER_SCRIPTS = Family(
             others=(orders,),
         ),
     ),
-    played(lambda: read_scripts((SCRIPTS / "group_order.txt").read_text(encoding="utf-8"))),
+    played_in("group_order"),
 )

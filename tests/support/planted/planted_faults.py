@@ -20,11 +20,12 @@ from hypothesis.strategies import SearchStrategy
 
 from ledgermq.core.apply import new_state
 from ledgermq.protocol.outcomes import Addressed
+from support.checkout import SCRIPTS
 from support.checks.checked_histories import FOLD, check_history, fold_entry
 from support.checks.checks import digest
 from support.generators.generators import Entry
 from support.scripts.play import play
-from support.scripts.script import Script
+from support.scripts.script import Script, scripts_at
 
 # The first tenth of what is drawn for one test is kept small, and shows little: short rounds soon
 # come to more.
@@ -101,6 +102,11 @@ def played(read: Callable[[], Sequence[Script]]) -> Callable[[int], list[list[En
         return [[Entry(value, time) for value, time in one.log] for one in players]
 
     return draw
+
+
+def played_in(name: str) -> Callable[[int], list[list[Entry]]]:
+    """The logs of the scripts of one file of the fold's tests, all in the first round."""
+    return played(lambda: scripts_at(SCRIPTS / f"{name}.txt"))
 
 
 def expect_found_by(family: Family, fault: Fault) -> None:

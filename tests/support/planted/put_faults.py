@@ -13,13 +13,20 @@ from ledgermq.core.sessions import sessions
 from ledgermq.core.state.message_states import DELAYED
 from ledgermq.core.state.records import Topic
 from ledgermq.core.state.storage import Segment, Storage
-from support.checkout import SCRIPTS
 from support.generators.generators import Entry
 from support.generators.quota_generators import quota_histories
 from support.generators.relocation_generators import relocation_histories
 from support.generators.storage_generators import storage_history
 from support.planted.fold_faults import STAYS_KNOWN
-from support.planted.planted_faults import Family, Fault, always, does_nothing, drawn, played
+from support.planted.planted_faults import (
+    Family,
+    Fault,
+    always,
+    does_nothing,
+    drawn,
+    played,
+    played_in,
+)
 from support.scripts.script import read_scripts
 
 STORAGE_HISTORIES = 30
@@ -96,9 +103,7 @@ QUOTAS = Family(
     ),
     drawn(quota_histories()),
 )
-MARK_SCRIPTS = played(
-    lambda: read_scripts((SCRIPTS / "resume_marks.txt").read_text(encoding="utf-8"))
-)
+MARK_SCRIPTS = played_in("resume_marks")
 # What is refused for a quota is believed by the laws of the audit (law M): they do not find this.
 BELIEVED = Family(
     "refused for a resume mark",

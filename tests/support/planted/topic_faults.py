@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ledgermq.core.destinations import bindings, by_name, numbering
-from support.checkout import SCRIPTS
 from support.generators.topic_generators import binding_histories, unrouted_histories
-from support.planted.planted_faults import Family, Fault, does_nothing, drawn, never, played
-from support.scripts.script import read_scripts
+from support.planted.planted_faults import Family, Fault, does_nothing, drawn, never, played_in
 
 
 def _once_more(original: Any) -> Any:
@@ -104,5 +102,5 @@ BINDINGS_SCRIPTS = Family(
         Fault("a topic hands on to itself", numbering, "_bound_to", _to_itself),
         Fault("what was bound is kept", bindings, "unname", does_nothing),
     ),
-    played(lambda: read_scripts((SCRIPTS / "bindings.txt").read_text(encoding="utf-8"))),
+    played_in("bindings"),
 )

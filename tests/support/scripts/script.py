@@ -118,9 +118,14 @@ def read_scripts(text: str, source: str = "inline") -> list[Script]:
     return scripts
 
 
+def scripts_at(path: Path) -> list[Script]:
+    """The scripts of one file."""
+    return read_scripts(path.read_text(encoding="utf-8"), path.name)
+
+
 def scripts_of(directory: Path) -> list[Script]:
     """All scripts of the `.txt` files of a directory."""
     found: list[Script] = []
     for path in sorted(directory.glob("*.txt")):
-        found.extend(read_scripts(path.read_text(encoding="utf-8"), path.name))
+        found.extend(scripts_at(path))
     return found
