@@ -10,19 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ledgermq_spark.audit.findings.evidence import Evidence
+from ledgermq_spark.tables.totals import FATES
 
 CONSERVATION = "INF-19 conservation"
 PENDING = ("in_flight", "unborn", "delayed")
-REMOVED = (
-    "consumed",
-    "expired",
-    "displaced",
-    "moved",
-    "dropped",
-    "removed",
-    "purged",
-    "rolled_back",
-)
+REMOVED = tuple(one.replace(" ", "_") for one in FATES)
 # What a status counts as gone.
 GONE = (
     "sent_and_committed",

@@ -33,9 +33,9 @@ class Newest(Generic[N]):
         self._is_available = is_available
         self._value_of = value_of
         self._by_number: LazyHeap[tuple[int, N]] = LazyHeap(lambda entry: is_available(entry[1]))
-        # The newest of each value; those that are not, or may not be once it is gone.
+        # The newest of each value; by number those that are not, or may be once it is gone.
         self._by_value: dict[Hashable, N] = {}
-        self._outdated: dict[int, N] = {}
+        self._outdated: dict[int, tuple[Hashable, N]] = {}
 
     def add(self, items: Iterable[N]) -> None:
         """Items are available, now or again."""
@@ -52,21 +52,21 @@ class Newest(Generic[N]):
             return
         older, newer = sorted((known, item), key=lambda one: one.sequence)
         self._by_value[value] = newer
-        self._outdated[older.sequence] = older
+        self._outdated[older.sequence] = (value, older)
 
     def take_outdated(self) -> list[N]:
         """Takes out those that are not the newest of their value, by number."""
         outdated, self._outdated = self._outdated, {}
         found: list[N] = []
         # The newest first: it is kept where the one that was newer is not available any more.
-        for _, item in sorted(outdated.items(), reverse=True):
-            value = None if self._value_of is None else self._value_of(item)
-            if value is not None and self._is_available(item):
-                newest = self._by_value.get(value)
-                if newest is None or newest is item or not self._is_available(newest):
-                    self._by_value[value] = item
-                else:
-                    found.append(item)
+        for _, (value, item) in sorted(outdated.items(), reverse=True):
+            if not self._is_available(item):
+                continue
+            newest = self._by_value[value]
+            if newest is item or not self._is_available(newest):
+                self._by_value[value] = item
+            else:
+                found.append(item)
         return found[::-1]
 
     def take_oldest(self, count: int) -> list[N]:

@@ -146,16 +146,13 @@ class StorePass:
 
     def _too_many(self) -> Iterator[Finding]:
         """What is available beyond what is kept."""
-        most = self.store.settings.available_max
-        beyond = [one.sequence for one in self.store.crowded]
-        if 0 < most < self.store.available:
-            beyond.append(self.store.oldest)
-        for sequence in beyond[:1]:
+        most, crowded = self.store.settings.available_max, self.store.crowded
+        if crowded or 0 < most < self.store.available:
             yield Finding(
                 kind="unexpected",
-                sequence=sequence,
+                sequence=crowded[0].sequence if crowded else self.store.oldest,
                 summary="older messages were not displaced by newer ones (§23)",
-                expected="the newest of each value" if self.store.crowded else f"{most} available",
+                expected="the newest of each value" if crowded else f"{most} available",
                 found=f"{self.store.available} available",
             )
 
