@@ -65,6 +65,12 @@ class Connection(Closing):
         """Whether it was closed."""
         return self._connection.is_closed
 
+    @property
+    def exception_listener(self) -> ExceptionListener | None:
+        """Who is told of what goes wrong while nobody awaits, if there is one."""
+        called = self._connection.exception_listener
+        return called.args[0] if isinstance(called, partial) else None
+
     def set_exception_listener(self, listener: ExceptionListener | None) -> None:
         """See `ledgermq.Connection.set_exception_listener`; it is called by the event loop."""
         if listener is None:

@@ -124,11 +124,13 @@ def test_the_event_loop_calls_the_listener_of_a_connection_for_asyncio(broker):
         connection = aio.Connection(broker.connect())
         told = asyncio.get_running_loop().create_future()
         connection.set_exception_listener(told.set_result)
+        assert connection.exception_listener == told.set_result
         session = await connection.session()
         with broker.connect() as other:
             await asyncio.to_thread(other.admin.end_session, session.handle, **WHO)
         error = await asyncio.wait_for(told, 20)
         connection.set_exception_listener(None)
+        assert connection.exception_listener is None
         await connection.close()
         return error
 
