@@ -41,6 +41,15 @@ AHEAD_MAX: Final = timedelta(seconds=60)
 IDLE_NOTABLE: Final = timedelta(minutes=10)
 IDLE_SHOWN_MAX: Final = 5
 BROKEN_SHOWN_MAX: Final = 3
+# Settings of topics that are as the LedgerMQ that made them wanted them. Others are looked at by
+# themselves, or for operators to choose.
+OF_MAKING: Final = (
+    "max.message.bytes",
+    "segment.ms",
+    "segment.bytes",
+    "segment.index.bytes",
+    "index.interval.bytes",
+)
 
 
 # Verdict of a check, and what it found or what to do about it.
@@ -114,6 +123,8 @@ def _is_away(broker: Any) -> bool:
 
 
 def _topics(target: Target) -> Result:
+    from ledgermq.wire.topics.log_topics import made_settings
+
     topics = target.topics
     metadata = target.kafka_admin().list_topics(timeout=target.timeout_seconds)
     missing = [name for name in topics.names if name not in metadata.topics]
@@ -129,6 +140,8 @@ def _topics(target: Target) -> Result:
     if counts[topics.outcomes] % operations or uneven:
         found = f"partition counts do not belong together: {counts}; restore what was changed"
         return BAD, found
+    made = made_settings(topics, len(metadata.topics[topics.operations].partitions[0].replicas))
+    outdated: list[str] = []
     for name in topics.names:
         settings = _settings(target, name)
         stamp = settings.get("message.timestamp.type")
@@ -138,9 +151,29 @@ def _topics(target: Target) -> Result:
         keeping = lost_by_keeping(name, topics, settings)
         if keeping is not None:
             return BAD, keeping
+        if old := outdated_settings(name, made[name], settings, target.bootstrap):
+            outdated.append(old)
     lanes = counts[topics.outcomes] // operations
     found = f"room for {operations} queue managers, {lanes} lanes each"
-    return GOOD, found
+    return (WARNING, "; ".join([found, *outdated])) if outdated else (GOOD, found)
+
+
+def outdated_settings(
+    name: str, made: Mapping[str, str], settings: Mapping[str, str], bootstrap: str
+) -> str:
+    """What a topic has otherwise than if it were made now, with the command for it; empty: none."""
+    wanted = {one: made[one] for one in OF_MAKING if made.get(one, settings[one]) != settings[one]}
+    if not wanted:
+        return ""
+    return (
+        f"{name} has {_spelled({one: settings[one] for one in wanted})}, as an older release made "
+        f"it: set what new ones have by `kafka-configs.sh --bootstrap-server {bootstrap} --alter "
+        f"--topic {name} --add-config {_spelled(wanted)}`"
+    )
+
+
+def _spelled(settings: Mapping[str, str]) -> str:
+    return ",".join(f"{name}={value}" for name, value in settings.items())
 
 
 def lost_by_keeping(name: str, topics: Topics, settings: dict[str, str]) -> str | None:

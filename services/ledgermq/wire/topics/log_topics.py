@@ -163,6 +163,11 @@ def _wanted(topics: Topics, partitions: int, lanes: int, replicas: int) -> list[
     ]
 
 
+def made_settings(topics: Topics, replicas: int) -> dict[str, dict[str, str]]:
+    """The settings that each topic would have if it were made now, by its name."""
+    return {one.topic: dict(one.config or {}) for one in _wanted(topics, 1, 1, replicas)}
+
+
 def ensure_topics(
     bootstrap: str,
     topics: Topics,
