@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ledgermq.errors import ArgumentTypeError, IllegalStateError
-from ledgermq.errors.shown import shown
+from ledgermq.errors.shown import shown, type_name
 from ledgermq.protocol.limits import TIMING_MS_MAX
 
 # A hundred years: less than what the clocks and locks of Python can wait for.
@@ -16,7 +16,7 @@ USUAL: Final = ("timeout", "delay")
 
 def wrong_type(name: str, value: object, wanted: str) -> ArgumentTypeError:
     """The error for an argument that is of another type than its call takes."""
-    kind = type(value).__name__
+    kind = type_name(type(value))
     return ArgumentTypeError(f"{name} is {shown(value)}, of type {kind}: it must be {wanted}")
 
 

@@ -25,7 +25,7 @@ def checked_destination(text: str) -> str:
             "A-Z a-z 0-9 . _ / % -",
             destination=text,
         )
-    return text
+    return str.__str__(text)  # without a class of its own, such as that of an enumeration
 
 
 def is_topic(destination: str) -> bool:

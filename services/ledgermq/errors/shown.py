@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Final
 
 SHOWN_CHARACTERS_MAX: Final = 160
@@ -20,3 +21,9 @@ def shown(value: object) -> str:
 def cut(text: str) -> str:
     """The text, cut to a line or two."""
     return text if len(text) <= SHOWN_CHARACTERS_MAX else text[:SHOWN_CHARACTERS_MAX] + "..."
+
+
+def type_name(kind: type) -> str:
+    """A type's name, with that of its module if a type of Python has the same, as numpy.bool."""
+    name = kind.__name__
+    return f"{kind.__module__}.{name}" if getattr(builtins, name, kind) is not kind else name

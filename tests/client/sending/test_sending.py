@@ -1,5 +1,7 @@
 """Tests of producers: what is sent arrives, numbered and whole, or is refused with a reason."""
 
+import enum
+
 import pytest
 
 import ledgermq
@@ -95,6 +97,37 @@ def test_a_priority_outside_0_to_9_is_refused(connection, queue, priority):
     error = ledgermq.MessageFormatError if type(priority) is int else ledgermq.ArgumentTypeError
     with connection.session() as session, pytest.raises(error, match="priority"):
         session.producer(queue).send("x", priority=priority)
+
+
+class Word(str, enum.Enum):  # noqa: UP042 - its `str` is its name, unlike that of a StrEnum
+    """Texts of an application."""
+
+    EU = "eu"
+
+
+class Urgency(enum.IntEnum):
+    """Numbers of an application."""
+
+    HIGH = 7
+
+
+def test_members_of_enumerations_are_the_values_that_they_are(connection, queue):
+    """As body, destination, property, entry and priority: `str` of such a text is its name."""
+    named = enum.Enum("Named", {"QUEUE": queue}, type=str).QUEUE
+    properties = {"region": Word.EU, "level": Urgency.HIGH}
+    with connection.session() as session:
+        producer, consumer = session.producer(named), session.consumer(named)
+        assert (producer.destination, type(producer.destination)) == (queue, str)
+        producer.send(Word.EU, properties=properties, priority=Urgency.HIGH)
+        producer.send({"region": Word.EU, "data": bytearray(b"x")})
+        producer.send(ledgermq.StreamBody([Word.EU, Urgency.HIGH]))
+        first, *others = (consumer.receive(timeout=20) for _ in range(3))
+    assert (first.body, first.priority) == ("eu", 7)
+    assert dict(first.properties) == {"region": "eu", "level": 7}
+    assert [one.body for one in others] == [
+        {"region": "eu", "data": b"x"},
+        ledgermq.StreamBody(["eu", 7]),
+    ]
 
 
 def test_a_message_over_the_size_limit_is_refused_before_it_is_sent(connection, queue):

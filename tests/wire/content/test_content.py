@@ -81,6 +81,13 @@ def test_nested_values_are_refused_by_name(value):
         encode_content({"inner": value})
 
 
+def test_a_type_that_only_has_the_name_of_one_of_python_is_named_with_its_module():
+    """As numpy.bool: "is bool: it must be bool" would help nobody."""
+    kind = type("bool", (), {"__module__": "numpy"})
+    with pytest.raises(ContentError, match=r"map entry 'e' is numpy\.bool: it must be bool"):
+        encode_content({"e": kind()})
+
+
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1])
 def test_whole_numbers_beyond_64_bits_are_refused_by_name(value):
     """Numbers that would be cut are refused."""

@@ -26,6 +26,7 @@ from ledgermq.protocol.limits import (
 )
 from ledgermq.protocol.operations import Group, PropertyValue, PutMessage
 from ledgermq.wire.content.content import ContentError, encode_content
+from ledgermq.wire.content.conversion import plain
 from ledgermq.wire.content.message_header import make_header
 
 
@@ -60,6 +61,8 @@ def make_message(
 ) -> PutMessage:
     """Checks and encodes one message, with its place in a group if it has one."""
     properties, correlation_id, reply_to, type_, priority, persistent = sending[:6]
+    if type(priority) is not int:
+        priority = plain(priority)
     if type(priority) is not int or not 0 <= priority <= PRIORITY_MAX:
         raise MessageFormatError(
             f"priority is {shown(priority)}, must be a whole number from 0 to {PRIORITY_MAX}",

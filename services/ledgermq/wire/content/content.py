@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, Final, TypeAlias
 
 from ledgermq.errors import MessageFormatError, NameTooLongError, UnsupportedValueError
-from ledgermq.errors.shown import cut, shown
+from ledgermq.errors.shown import cut, shown, type_name
 from ledgermq.wire.content.bodies import StreamBody
-from ledgermq.wire.content.conversion import Value
+from ledgermq.wire.content.conversion import Value, plain
 from ledgermq.wire.content.objects import LONG_MAX, LONG_MIN, ObjectBody
 from ledgermq.wire.framing.codec import UndecodableError, decode_record, encode_record
 
@@ -20,6 +21,7 @@ MAP_BODY: Final = "ledgermq.message.MapBody"
 STREAM_BODY: Final = "ledgermq.message.StreamBody"
 OBJECT_BODY: Final = "ledgermq.message.ObjectBody"
 NAME_CHARACTERS_MAX: Final = 255
+VALUES: Final = frozenset((bool, int, float, str, bytes, NoneType))
 
 
 class ContentError(ValueError):
@@ -65,10 +67,8 @@ def _checked_body(body: Any) -> Any:
         return (STREAM_BODY, {"values": list(body)})
     if isinstance(body, ObjectBody):
         return (OBJECT_BODY, {"encoding": body.encoding, "data": body.data})
-    if isinstance(body, (bytearray, memoryview)):
-        return bytes(body)
-    if isinstance(body, str):
-        return str(body)
+    if isinstance(body, (str, bytes, bytearray, memoryview)):
+        return plain(body)
     raise ContentError(
         f"a body is dict, str, bytes, StreamBody, ObjectBody or None, not {type(body).__name__}; "
         "encode it yourself and send bytes or text, or wrap it: ObjectBody(...)",
@@ -84,6 +84,9 @@ def checked_value(what: str, name: Any, value: Any, *, with_bytes: bool) -> Any:
             NameTooLongError if isinstance(name, str) and name else MessageFormatError,
         )
     kind = type(value)
+    if kind not in VALUES:
+        value = plain(value)
+        kind = type(value)
     if kind is str or kind is bool or kind is float:
         return value
     if kind is int:
@@ -97,7 +100,7 @@ def checked_value(what: str, name: Any, value: Any, *, with_bytes: bool) -> Any:
     supported = "bool, int, float, str" + (", bytes or None" if with_bytes else "")
     hint = "; nested values are not carried" if isinstance(value, (list, tuple, Mapping)) else ""
     raise ContentError(
-        f"{what} is {kind.__name__}: it must be {supported}{hint}", UnsupportedValueError
+        f"{what} is {type_name(kind)}: it must be {supported}{hint}", UnsupportedValueError
     )
 
 

@@ -10,7 +10,8 @@ written and again when it is read; in between they are not kept. From this follo
 * a text that is no number of the type asked for raises too, as does a null that is read as a number
   or char; a null that is read as a boolean is false, and so is every text but "true".
 
-Nothing that is read is rounded, save a text that is read as a float.
+Nothing that is read is rounded, save a text that is read as a float. What is written of a class of
+its own, such as a member of an enumeration of texts or numbers, is its plain value.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from types import NoneType
 from typing import Any, Final, TypeAlias
 
 from ledgermq.errors import MessageFormatError, UnsupportedValueError
-from ledgermq.errors.shown import shown
+from ledgermq.errors.shown import shown, type_name
 
 Value: TypeAlias = bool | int | float | str | bytes | None
 
@@ -32,6 +33,13 @@ WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 REAL: Final = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)")
 # No number of 64 bits is longer, and Python is slow to read much longer ones.
 DIGITS_MAX: Final = 1000
+# `str` of a member of an enumeration is its name: the type's own method gives the text that it is.
+PLAIN: Final[tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...]] = (
+    (str, str.__str__),
+    (int, int.__int__),
+    (float, float.__float__),
+    ((bytes, bytearray, memoryview), bytes),
+)
 
 
 class _Unfit(Exception):  # noqa: N818 - never leaves this module
@@ -47,6 +55,15 @@ def read_as(kind: str, value: Value, what: str) -> Any:
     return _converted(READERS, kind, value, f"{what} cannot be read as {kind}", MessageFormatError)
 
 
+def plain(value: Any) -> Any:
+    """The text, number or bytes that a value of a class of its own is; any other as it is."""
+    if type(value) is not bool:
+        for kind, taken in PLAIN:
+            if isinstance(value, kind):
+                return taken(value)
+    return value
+
+
 def written_as(kind: str, value: Any, what: str) -> Any:
     """What a message holds of a value that is written as a type of Jakarta Messaging.
 
@@ -54,7 +71,7 @@ def written_as(kind: str, value: Any, what: str) -> Any:
         UnsupportedValueError: it is no value of the type; `what` names it in the text.
     """
     said = f"{what} cannot be written as {kind}"
-    return _converted(WRITERS, kind, value, said, UnsupportedValueError)
+    return _converted(WRITERS, kind, plain(value), said, UnsupportedValueError)
 
 
 def _converted(
@@ -69,7 +86,7 @@ def _converted(
     except _Unfit as unfit:
         number = f" {shown(value)}" if type(value) in (bool, int, float) else ""
         told = f": {unfit}" if unfit.args else ""
-        held = "null" if value is None else type(value).__name__
+        held = "null" if value is None else type_name(type(value))
         raise raised(f"{what}: it is {held}{number}{told}") from None
 
 
@@ -194,20 +211,12 @@ def _write_double(value: Any) -> float:
     raise _Unfit
 
 
-def _write_bytes(value: Any) -> bytes | None:
-    if value is None or isinstance(value, (bytes, bytearray, memoryview)):
-        return None if value is None else bytes(value)
-    raise _Unfit
-
-
 def _write_object(value: Any) -> Value:
     kind = type(value)
     if value is None or kind in (bool, float, str, bytes):
         return value  # type: ignore[no-any-return]
     if kind is int:
         return _within(value, 64)
-    if isinstance(value, (bytearray, memoryview)):
-        return bytes(value)
     raise _Unfit("it must be bool, int, float, str, bytes or None")
 
 
@@ -218,6 +227,6 @@ WRITERS: Final[dict[str, Callable[[Any], Any]]] = {
     "float": lambda value: _single(_write_double(value)),
     "double": _write_double,
     "string": _only(str, NoneType),
-    "bytes": _write_bytes,
+    "bytes": _only(bytes, NoneType),
     "object": _write_object,
 }
