@@ -16,6 +16,7 @@ from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import GetOptionsOfCall
 from ledgermq.client.receiving.browser import Browser as ThreadedBrowser
 from ledgermq.client.receiving.getter import Getter, OfConsumer
+from ledgermq.client.receiving.requesting import check_is_open, ids_of_answers
 from ledgermq.errors import IllegalStateError
 
 
@@ -157,6 +158,7 @@ class Requestor(Closing):
         self._consumer = consumer
         # Ends the temporary queue, if the session is open still.
         self._leave = leave
+        self._is_closed = False
         self._is_over = False
         self._is_asking = False
         self.reply_to = consumer.destination
@@ -169,6 +171,7 @@ class Requestor(Closing):
         Raises:
             IllegalStateError: another coroutine waits for a reply here.
         """
+        check_is_open(self._is_closed)
         if self._is_asking:
             raise IllegalStateError(
                 "another coroutine waits for a reply of this requestor, and each would take the "
@@ -186,7 +189,7 @@ class Requestor(Closing):
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
         receipt = await self._producer.send(body, reply_to=self.reply_to, **fields)
-        wanted = (receipt.message_id, fields.get("correlation_id") or receipt.message_id)
+        wanted = ids_of_answers(receipt.message_id, body, fields)
         while True:
             left = None if deadline is None else max(0.0, deadline - loop.time())
             reply = await self._consumer.receive(left)
@@ -196,6 +199,7 @@ class Requestor(Closing):
 
     async def close(self) -> None:
         """Ends it and its temporary queue; see `ledgermq.Requestor.close`."""
+        self._is_closed = True
         await self._consumer.close()
         if not self._is_over:
             await self._leave(self.reply_to)

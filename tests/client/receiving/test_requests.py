@@ -134,14 +134,54 @@ def test_what_a_requestor_s_block_raises_is_not_hidden_by_its_close(connection, 
         work(session.requestor(queue))
 
 
-def test_a_request_with_a_correlation_id_of_its_own_gets_its_reply(place, queue):
+REQUESTS = {
+    "as an argument": ("x", {"correlation_id": "case 7"}),
+    "of a message": (ledgermq.TextMessage("x", correlation_id="case 7"), {}),
+}
+
+
+@pytest.mark.parametrize(("body", "fields"), REQUESTS.values(), ids=REQUESTS)
+def test_a_request_with_a_correlation_id_of_its_own_gets_its_reply(place, queue, body, fields):
     """The answer bears the id that the request had."""
     with place.connect() as asking, place.connect() as answering:
         thread = answer_one(answering, queue, "re")
         with asking.session() as session, session.requestor(queue) as requestor:
-            reply = requestor.request("x", correlation_id="case 7", timeout=20)
+            reply = requestor.request(body, timeout=20, **fields)
         thread.join(20)
     assert (reply.body, reply.correlation_id) == ("re x", "case 7")
+
+
+def test_a_coroutine_s_request_with_a_correlation_id_of_its_own_gets_its_reply(run, place, queue):
+    """As one of a thread."""
+
+    async def work(connection):
+        async with connection.session() as session, session.requestor(queue) as requestor:
+            body, fields = REQUESTS["of a message"]
+            return (await requestor.request(body, timeout=20, **fields)).body
+
+    with place.connect() as answering:
+        thread = answer_one(answering, queue, "re")
+        assert run(work) == "re x"
+        thread.join(20)
+
+
+def test_a_requestor_that_is_closed_sends_no_request(connection, run, queue):
+    """Nobody would get the answer; that of a coroutine was sent all the same."""
+
+    async def work(connection):
+        async with connection.session() as session:
+            requestor = await session.requestor(queue)
+            await requestor.close()
+            with pytest.raises(ledgermq.IllegalStateError, match="the requestor is closed"):
+                await requestor.request("x", timeout=2)
+
+    run(work)
+    with connection.session() as session:
+        requestor = session.requestor(queue)
+        requestor.close()
+        with pytest.raises(ledgermq.IllegalStateError, match="the requestor is closed"):
+            requestor.request("x", timeout=2)
+        assert session.producer(queue).send("next").sequence == 0
 
 
 def test_a_request_that_nobody_answers_ends_with_its_time_out(connection, queue):

@@ -10,6 +10,7 @@ from ledgermq.client.closing import Closing
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
 from ledgermq.client.messages.message_kinds import Sendable
+from ledgermq.client.messages.property_access import PropertyAccess
 from ledgermq.client.receiving.consumer import Consumer
 from ledgermq.client.sending.producer import Producer
 from ledgermq.errors import IllegalStateError
@@ -25,6 +26,20 @@ def answer_to(request: Message, fields: dict[str, Any]) -> str:
         raise IllegalStateError(f"{request!r} has no reply_to: nobody waits for an answer")
     fields.setdefault("correlation_id", request.correlation_id or request.message_id)
     return request.reply_to
+
+
+def ids_of_answers(request_id: str, body: Sendable, fields: dict[str, Any]) -> tuple[str, str]:
+    """By which correlation ids `request` knows its answer: its own one, else its message id."""
+    given = fields.get("correlation_id")
+    if given is None and isinstance(body, PropertyAccess):
+        given = body.correlation_id
+    return request_id, given or request_id
+
+
+def check_is_open(is_closed: bool) -> None:
+    """Refuses a requestor that was closed, before anything is sent."""
+    if is_closed:
+        raise IllegalStateError("the requestor is closed; make another one")
 
 
 def check_for_requests(transacted: bool) -> None:
@@ -53,6 +68,7 @@ class Requestor(Closing):
         self._consumer = consumer
         self._work = work
         self.reply_to = consumer.destination
+        self._is_closed = False
         self._is_over = False
 
     def request(
@@ -68,9 +84,10 @@ class Requestor(Closing):
             IllegalStateError: the requestor is closed.
             LedgerMQError: what `Producer.send` and `Consumer.receive` raise.
         """
+        check_is_open(self._is_closed)
         deadline = None if timeout is None else time.monotonic() + timeout
         receipt = self._producer.send(body, reply_to=self.reply_to, **fields)
-        wanted = (receipt.message_id, fields.get("correlation_id") or receipt.message_id)
+        wanted = ids_of_answers(receipt.message_id, body, fields)
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             reply = self._consumer.receive(left)
@@ -85,6 +102,7 @@ class Requestor(Closing):
             DestinationInUseError: a reply was not acknowledged; do that, and close it again.
             LedgerMQError: what `Consumer.close` raises.
         """
+        self._is_closed = True
         self._consumer.close()
         self._producer.close()
         if not self._is_over and not self._work.is_closed:
