@@ -74,12 +74,21 @@ def test_use_after_close_is_refused_and_closing_twice_is_fine(place, queue):
         other.send("x")
     with pytest.raises(ledgermq.IllegalStateError, match="closed"):
         session.consumer(queue)
+    admin = connection.admin
     connection.close()
     connection.close()
-    with pytest.raises(ledgermq.ConnectionClosedError):
-        connection.session()
-    with pytest.raises(ledgermq.ConnectionClosedError):
-        _ = connection.admin
+    for refused in (
+        connection.session,
+        lambda: connection.admin,
+        # It would never be told of anything.
+        lambda: connection.set_exception_listener(print),
+        # Not that a session is closed: whoever administers has none.
+        lambda: admin.create_queue(queue),
+        admin.list_queues,
+    ):
+        with pytest.raises(ledgermq.ConnectionClosedError):
+            refused()
+    connection.set_exception_listener(None)
 
 
 def test_a_browsed_message_cannot_be_acknowledged(connection, queue):

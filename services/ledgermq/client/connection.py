@@ -154,8 +154,10 @@ class Connection(Closing):
 
         Raises:
             IllegalStateError: a coroutine function, or one with a yield.
+            ConnectionClosedError: the connection is closed, or cannot go on: it would not be told.
         """
         if listener is not None:
+            self._check_usable()
             check_listener(listener)
         self._problems.listener = listener
 
@@ -230,6 +232,7 @@ class Connection(Closing):
 
     def _control_session(self) -> Engine:
         """The administration's session, open as long as the connection; anew if it was lost."""
+        self._check_usable()
         with self._control_lock:
             if self._control.lost is not None:
                 self._router.sessions.pop(self._control.handle, None)
