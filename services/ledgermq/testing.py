@@ -34,6 +34,7 @@ from ledgermq.core.queries import questions as query
 from ledgermq.errors import ConnectionClosedError, IllegalStateError, LedgerMQError
 from ledgermq.protocol.administration import bodies_in
 from ledgermq.protocol.instants import EPOCH, datetime_from
+from ledgermq.protocol.limits import TIME_ROUNDING_US
 from ledgermq.protocol.operations import Operation, Suspect, TimeAgreed
 from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome, body_place
 from ledgermq.wire.framing.answers import encode_answer
@@ -50,7 +51,7 @@ START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 WORKER: Final = "memory"
 BOOTSTRAP: Final = "memory:1"
 # Deadlines are rounded up to this (PROTOCOL.md §6).
-DEADLINE_SECONDS: Final = 0.05
+DEADLINE_SECONDS: Final = TIME_ROUNDING_US / 1_000_000
 # How long the reader of a connection may need for what came; no reader needs that long.
 TAKEN_SECONDS: Final = 5.0
 
@@ -70,7 +71,9 @@ class MemoryBroker:
 
         Args:
             queue_manager: Its name, as an address of `connect` has it.
-            now: What its clock says at first: a time with a time zone.
+            now: What its clock says at first: a time with a time zone. It is rounded down to 50 ms,
+                because what falls due does so at multiples of them: so what is sent with a delay
+                of a minute is there when the clock was moved by a minute.
 
         Raises:
             IllegalStateError: `now` has no time zone.
@@ -86,6 +89,7 @@ class MemoryBroker:
         _, self.queue_manager = parse_address(f"kafka://{BOOTSTRAP}/{queue_manager}")
         self._lock = threading.RLock()
         self._now_us = (now - EPOCH) // timedelta(microseconds=1)
+        self._now_us -= self._now_us % TIME_ROUNDING_US
         self._state = new_state()
         self._contents: dict[int, list[bytes]] = {}
         self._lanes: dict[bytes, _Lane] = {}
@@ -100,6 +104,7 @@ class MemoryBroker:
         """Moves the clock forward; everything that falls due until then happens, in order.
 
         What it brings to open connections is there when it returns, also for `receive(timeout=0)`.
+        What falls due between two multiples of 50 ms does so at the later one.
 
         Args:
             seconds: By how much, 0 or more.

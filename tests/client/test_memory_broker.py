@@ -35,6 +35,18 @@ def test_what_falls_due_is_there_when_the_clock_was_moved():
             assert consumer.receive(0).body == str(number)
 
 
+def test_what_is_due_after_a_time_is_due_when_the_clock_was_moved_by_it():
+    """Also where the clock began at an odd microsecond, as with `datetime.now(UTC)`."""
+    broker = MemoryBroker(now=datetime(2026, 3, 1, 12, 0, 0, 123_457, tzinfo=UTC))
+    assert broker.now == datetime(2026, 3, 1, 12, 0, 0, 100_000, tzinfo=UTC)
+    with broker.connect() as connection, connection.session() as session:
+        producer, consumer = session.producer("queue:orders"), session.consumer("queue:orders")
+        producer.send("delayed", delivery_delay=60)
+        producer.send("expires", time_to_live=60, delivery_delay=30)
+        broker.advance(60)
+        assert [one.body for one in consumer.receive_many(9, timeout=0)] == ["delayed"]
+
+
 def test_time_does_not_go_back():
     """As on the log."""
     broker = MemoryBroker()
