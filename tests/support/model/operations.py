@@ -234,7 +234,7 @@ class ModelOperations(ModelSources):
         told = {"expires_at": "time_to_live_ms", "deliver_at": "delivery_delay_ms"}
         sent = max(self.time, self.log_time) - fields["age_ms"] * 1000
         return {
-            name: self.rounded(sent + fields[field] * 1000) if fields[field] else -1
+            name: max(self.rounded(sent + fields[field] * 1000), 0) if fields[field] else -1
             for name, field in told.items()
         }
 

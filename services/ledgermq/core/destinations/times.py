@@ -51,9 +51,10 @@ def set_times(message: Message, header: Header | None, settings: Settings, time:
     limit = redelivery_limit(header, settings)
     if life_ms or delay_ms or limit >= 0:
         sent_at = time - age_ms * MILLISECOND_US
+        # What was over before 1970 was so then: below 0 there is no time.
         message.times = Times(
-            rounded(sent_at + life_ms * MILLISECOND_US) if life_ms else -1,
-            rounded(sent_at + delay_ms * MILLISECOND_US) if delay_ms else -1,
+            max(rounded(sent_at + life_ms * MILLISECOND_US), 0) if life_ms else -1,
+            max(rounded(sent_at + delay_ms * MILLISECOND_US), 0) if delay_ms else -1,
             limit,
         )
 
