@@ -59,4 +59,6 @@ def check(options: Options) -> str | None:
         return f"group sequence {options.group_sequence} is not within 1 to {GROUP_SEQUENCE_MAX}"
     if not -1 <= options.offset <= OFFSET_MAX:
         return f"offset {options.offset} is not within 0 to {OFFSET_MAX}"
+    if options.sequence < -1:
+        return f"no message has the sequence number {options.sequence}"
     return None

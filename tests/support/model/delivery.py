@@ -37,7 +37,7 @@ class ModelDelivery(ModelHandling):
         wrong_id = options["group_id"] != b"" and len(options["group_id"]) != 24
         wrong_id = wrong_id or len(options["message_id"]) > 16
         wrong_id = wrong_id or len(options["correlation_id"] or "") > 65_536
-        number = 0 <= options["group_sequence"] <= 999_999_999
+        number = 0 <= options["group_sequence"] <= 999_999_999 and options["sequence"] >= -1
         if individual or topic or wrong_id or not number or not -1 <= options["offset"] <= 2**53:
             return "options-invalid"
         place = consumer["place"]
