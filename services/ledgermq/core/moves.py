@@ -10,6 +10,7 @@ by who calls it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
@@ -366,11 +367,9 @@ def purge(entry: Entry, store: Queue) -> None:
     if isinstance(store, Topic):
         for subscription in store.subscriptions.values():
             purge(entry, subscription)
-    by_state: dict[int, list[Message]] = {}
-    for message in store.messages.values():
-        by_state.setdefault(state_of(message), []).append(message)
-    for before, messages in by_state.items():
-        move(entry, store, messages, before, GONE, cause=PURGED)
+    # In order of their numbers, so that what went last is the last one (SEQ-19).
+    for before, messages in groupby(list(store.messages.values()), state_of):
+        move(entry, store, list(messages), before, GONE, cause=PURGED)
 
 
 def restore_states(state: QueueManager, store: Queue) -> None:
