@@ -232,17 +232,18 @@ WHERE kind = 'Delivered'
 
 # Deliveries that operations name, with the kind of each. Ranges may have any length if they were
 # refused, or come after administration ended the unit of work: the former are not taken apart, the
-# latter up to one delivery more than the session was given.
+# latter from 0 up to one delivery more than the session was given.
 NAMED = """
 WITH
 given AS (SELECT queue_manager, session, max(delivery) AS highest FROM {flights} GROUP BY ALL),
 ranges AS (
-    SELECT queue_manager, session, replied_at AS position, kind, flag, redelivery_delay_ms, first,
+    SELECT queue_manager, session, replied_at AS position, kind, flag, redelivery_delay_ms,
+        greatest(first, 0) AS first,
         least(range_last[at], greatest(first, coalesce(highest, 0) + 1)) AS last
     FROM {applied} LEFT JOIN given USING (queue_manager, session)
         LATERAL VIEW posexplode(range_first) AS at, first
     WHERE reply <> 'Refused' AND kind IN ('Acknowledge', 'Commit', 'Rollback', 'Recover', 'Close',
-        'CloseConsumer', 'GiveBack', 'Reject')
+        'CloseConsumer', 'GiveBack', 'Reject') AND range_last[at] >= greatest(first, 0)
 )
 SELECT queue_manager, session, position, kind, flag, redelivery_delay_ms, delivery
 FROM ranges LATERAL VIEW explode(sequence(first, last)) AS delivery

@@ -17,7 +17,7 @@ entries AS (
 ),
 compared AS (
     SELECT *, t - IF(r >= 0, r, s) AS ahead,
-        kind = 'TimeAgreed' AND abs(writer_time - t) <= 10000000 AS is_agreed
+        kind = 'TimeAgreed' AND writer_time BETWEEN t - 10000000 AND t + 10000000 AS is_agreed
     FROM entries WHERE t IS NOT NULL AND (s IS NOT NULL OR position = 0)
 ),
 due AS (

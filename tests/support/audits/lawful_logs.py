@@ -146,6 +146,7 @@ def lawful_logs() -> dict[str, Script]:
     )
     found["first one expires"] = ordering.first_one_expires()
     found["unusual numbers"] = unusual_numbers.told()
+    found["farthest numbers"] = unusual_numbers.farthest()
     found["group clashes"] = Script()
     clashes(found["group clashes"])
     for kept, grouped in ((True, True), (True, False), (False, True)):

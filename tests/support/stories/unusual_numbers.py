@@ -1,4 +1,4 @@
-"""A story of properties whose numbers JSON does not know: infinite ones, and what is no number."""
+"""Stories of unusual numbers: properties that JSON does not know, and the last ones of a field."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import math
 from typing import Final
 
 from ledgermq.protocol import operations as op
-from support.brokers.log_writer import Script, color_header
+from ledgermq.protocol.limits import TIMING_MS_MAX
+from support.brokers.log_writer import Range, Script, color_header
 
 NUMBERS: Final = (math.nan, math.inf, -math.inf, 2.5)
+LEAST, MOST = -(2**63), 2**63 - 1
 SELECTORS: Final = ("NOT (x > 1)", "x > 1", "x = x", "x IS NULL", "x <> 'NaN'")
 
 
@@ -37,4 +39,28 @@ def told() -> Script:
             session.get(2, number)
         session.recover(*script.in_flight(session))
     session.close()
+    return script
+
+
+def farthest() -> Script:
+    """Clocks that are far from any, and ranges that no reader may take apart, as they are long."""
+    script = Script()
+    for clock in (LEAST, MOST):
+        script.add(op.TimeAgreed(worker="w", writer_time=clock))
+    session, other = script.session("TRANSACTED"), script.session()
+    other.put("q", "a", "b")
+    session.consumer("q", credit=2)
+    # Over before 1970, and the second one before the first.
+    aged: list[op.Header] = [
+        {**color_header("red"), "time_to_live_ms": 1, "age_ms": TIMING_MS_MAX - less}
+        for less in (1_000_000, 0)
+    ]
+    messages = [script.message("m", 4, one) for one in aged]
+    other.send(op.Put, destination="queue:old", messages=messages)
+    other.send(op.RollbackTransaction, target_session=session.handle, actor="a", reason="r")
+    # What is said to be seen counts for nothing here, so nothing of it is refused.
+    seen = [Range(LEAST, MOST), Range(MOST, LEAST), Range(0, MOST), Range(1, 2), Range(MOST, MOST)]
+    session.send(op.Rollback, seen=[one.record() for one in seen])
+    session.get(2)
+    session.commit(3)
     return script
