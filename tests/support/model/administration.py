@@ -46,9 +46,9 @@ class ModelAdministration(ModelTopics):
             return "setting-invalid"
         place = self.place(destination)
         reason = self.check_window(place, entry)
-        reason = reason or self.check_settings(destination, entry.settings)
         limits = {**(place["settings"] if place else {}), **_given(entry.settings)}
-        return reason or self.check_marks(place, entry, limits)
+        reason = reason or self.check_marks(place, entry, limits)
+        return reason or self.check_settings(destination, entry.settings)
 
     def check_settings(self, destination: str, given: Row | None) -> str | None:
         """Why settings cannot be given to a queue or topic."""

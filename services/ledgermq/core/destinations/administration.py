@@ -44,7 +44,7 @@ from ledgermq.protocol.operations import (
     DeleteTopic,
 )
 from ledgermq.protocol.reasons import Reason, Refusal
-from ledgermq.protocol.settings import Given, Settings, changed, targets_of, wrong_in
+from ledgermq.protocol.settings import Settings, changed, targets_of, wrong_in
 
 Create = CreateQueue | CreateTopic
 Alter = AlterQueue | AlterTopic
@@ -137,11 +137,10 @@ def _change(entry: Entry, found: Queue, operation: Create | Alter) -> Refusal | 
     )
     if isinstance(deduplication, Refusal):
         return deduplication
-    settings = checked_settings(
-        entry.state, found.destination, found.own_settings, operation.settings
-    )
-    if isinstance(settings, Refusal):
-        return settings
+    settings = changed(found.own_settings, operation.settings)
+    wrong = wrong_in(settings)
+    if wrong is not None:
+        return Refusal(Reason.SETTING_INVALID, wrong)
     marks = checked_mark(
         (operation.messages_resume, operation.bytes_resume),
         found.resume_mark,
@@ -149,6 +148,9 @@ def _change(entry: Entry, found: Queue, operation: Create | Alter) -> Refusal | 
     )
     if isinstance(marks, Refusal):
         return marks
+    refusal = check_targets(entry.state, found.destination, settings)
+    if refusal is not None:
+        return refusal
     found.resume_mark = changed_mark(found.resume_mark, *marks)
     set_deduplication(found, *deduplication, entry.state.time)
     if operation.inherits_redelivery is not None:
@@ -169,22 +171,13 @@ def _change(entry: Entry, found: Queue, operation: Create | Alter) -> Refusal | 
     return None
 
 
-def checked_settings(
-    state: QueueManager, of: str, own: Settings, given: Given | None
-) -> Settings | Refusal:
-    """Settings of a destination, or of the queue manager, with those that are given.
-
-    What they name must be there (INF-16).
-    """
-    settings = changed(own, given)
-    wrong = wrong_in(settings)
-    if wrong is not None:
-        return Refusal(Reason.SETTING_INVALID, wrong)
+def check_targets(state: QueueManager, of: str, settings: Settings) -> Refusal | None:
+    """Whether what settings name is there (INF-16), those of the queue manager too."""
     for name, destination in targets_of(settings).items():
         refusal = check_target(state, of, name, destination)
         if refusal is not None:
             return refusal
-    return settings
+    return None
 
 
 def delete(entry: Entry, session: Session, operation: Delete) -> Refusal | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgermq.core.destinations.administration import checked_settings
+from ledgermq.core.destinations.administration import check_targets
 from ledgermq.core.destinations.by_name import THE_QUEUE_MANAGER, configure_all
 from ledgermq.core.destinations.resume_marks import changed_mark, checked_mark
 from ledgermq.core.entry import Entry
@@ -12,6 +12,7 @@ from ledgermq.core.unit_limits import restart_limits
 from ledgermq.protocol.limits import QUOTA_MAX, TIMING_MS_MAX
 from ledgermq.protocol.operations import AlterQueueManager
 from ledgermq.protocol.reasons import Reason, Refusal
+from ledgermq.protocol.settings import changed, wrong_in
 
 
 def alter_queue_manager(
@@ -51,9 +52,13 @@ def alter_queue_manager(
     )
     if isinstance(marks, Refusal):
         return marks
-    redelivery = checked_settings(state, THE_QUEUE_MANAGER, state.redelivery, operation.redelivery)
-    if isinstance(redelivery, Refusal):
-        return redelivery
+    redelivery = changed(state.redelivery, operation.redelivery)
+    wrong = wrong_in(redelivery)
+    if wrong is not None:
+        return Refusal(Reason.SETTING_INVALID, wrong)
+    refusal = check_targets(state, THE_QUEUE_MANAGER, redelivery)
+    if refusal is not None:
+        return refusal
     if redelivery is not state.redelivery:
         configure_all(state, redelivery)
     state.resume_mark = changed_mark(state.resume_mark, *marks)
