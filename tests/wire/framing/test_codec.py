@@ -19,7 +19,7 @@ from ledgermq.wire.framing.codec import (
     full_name_of,
     kinds_in,
 )
-from ledgermq.wire.framing.schemas import by_name, names
+from ledgermq.wire.framing.schemas import ASK, by_name, names
 from support.checks import checks
 from support.checks.samples import VARIANTS, record_names, sample
 from support.scripts.play import START_US, play
@@ -124,6 +124,33 @@ def test_what_is_no_operation_is_schema_unknown(value):
     found = decode_operation(value)
     assert isinstance(found, Unreadable)
     assert found.reason == "schema-unknown"
+
+
+# Of a question since the last kinds of questions were added, one after the other.
+FORMS_OF_QUESTIONS = {
+    "PINS": "761f9da34475fcdf",
+    "OBSTACLES": "4f19c27adab6a999",
+    "SOURCES": "b804b406b440d8db",
+    "BINDINGS": "a854ed9aa97ffe55",
+}
+
+
+@pytest.mark.parametrize(("kind", "fingerprint"), FORMS_OF_QUESTIONS.items())
+def test_a_question_of_an_older_client_is_read(kind, fingerprint):
+    """Each kind that was added gave all questions another fingerprint, of which workers knew one.
+
+    What the older schema lacks is no question in it.
+    """
+    later = {"PINS": "OBSTACLES", "OBSTACLES": "SOURCES", "SOURCES": "BINDINGS"}
+    for asked in ("QUEUE", kind, *([later[kind]] if kind in later else [])):
+        datum = sample(ASK, 1) | {"kind": asked}
+        value = encode_record(ASK, datum)
+        older = value[:2] + bytes.fromhex(fingerprint) + value[10:]
+        if asked == later.get(kind):
+            with pytest.raises(UndecodableError):
+                decode_record(older)
+        else:
+            assert decode_record(older) == (ASK, datum)
 
 
 def test_unknown_fingerprint_is_named():

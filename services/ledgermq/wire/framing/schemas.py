@@ -8,6 +8,7 @@ fingerprint does not depend on them.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -157,4 +158,20 @@ def self_contained(known: KnownSchema) -> str:
 @cache
 def by_fingerprint() -> dict[bytes, KnownSchema]:
     """All schemas of this version by the eight bytes that stand in front of a datum."""
-    return {form.fingerprint: form for name in names() for form in forms_of(name)}
+    return {
+        form.fingerprint: form
+        for name in names()
+        for form in (*forms_of(name), *_before_symbols_were_added(by_name(name)))
+    }
+
+
+def _before_symbols_were_added(known: KnownSchema) -> Iterator[KnownSchema]:
+    """A record as older releases write it: without the last `added_symbols` of a field's enum."""
+    schema: Any = known.schema
+    for at, field in enumerate(schema.get("fields", ())):
+        kind = field["type"]
+        added = kind.get("added_symbols", 0) if isinstance(kind, dict) else 0
+        for count in range(1, added + 1):
+            fields = list(schema["fields"])
+            fields[at] = {**field, "type": {**kind, "symbols": kind["symbols"][:-count]}}
+            yield _known(known.full_name, {**schema, "fields": fields}, {})
