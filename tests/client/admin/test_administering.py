@@ -205,6 +205,20 @@ def test_a_status_is_true_at_any_position_or_not_before_the_one_told(route, conn
     assert [ask["wait_ms"] for ask in route.log.asks] == [0, 20_000]
 
 
+@pytest.mark.parametrize("what", ["queue_status", "list_queues", "queue_manager_status"])
+def test_a_status_of_an_older_worker_that_lacks_something_is_told_in_words(route, connection, what):
+    """It was a KeyError of what a later release tells besides."""
+
+    def answer(ask):
+        document = [{"name": "a"}] if what == "list_queues" else {"name": "a"}
+        route.lane.put(encode_answer(ask["question"], 0, 0, Answer(document=document)))
+
+    route.log.on_ask = answer
+    arguments = ["a"] if what == "queue_status" else []
+    with pytest.raises(ledgermq.errors.UnexpectedReplyError, match="upgrade workers before clie"):
+        getattr(connection.admin, what)(*arguments)
+
+
 def test_a_consumer_asks_for_200_messages_unless_told_otherwise(route, connection):
     """And again once half of them were taken."""
     session = connection.session()

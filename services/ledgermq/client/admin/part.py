@@ -7,11 +7,23 @@ from typing import Any, TypeVar
 
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.link.questions import Questions
-from ledgermq.protocol.documents.fields import status_of
+from ledgermq.errors import UnexpectedReplyError
+from ledgermq.protocol.documents.fields import Document, status_of
 from ledgermq.protocol.operations import SessionOperation
 from ledgermq.protocol.outcomes import Administered
 
 S = TypeVar("S")
+
+
+def status_told(kind: type[S], document: Document, /, **beside: Any) -> S:
+    """The status in a document of the worker; UnexpectedReplyError: it lacks what is in one."""
+    try:
+        return status_of(kind, document, **beside)
+    except KeyError as error:
+        raise UnexpectedReplyError(
+            f"the worker tells no {error.args[0]}, which this client expects in a "
+            f"{kind.__name__}: it is of an older release; upgrade workers before clients"
+        ) from None
 
 
 class AdminPart:
@@ -33,12 +45,12 @@ class AdminPart:
     def _one(self, kind: type[S], asked: str, not_before: int, **more: Any) -> S:
         """The status of one thing, with the position that it is true at."""
         answer = self._ask(asked, not_before, **more)
-        return status_of(kind, answer.document, position=answer.position)
+        return status_told(kind, answer.document, position=answer.position)
 
     def _listed(self, asked: str, kind: type[S], not_before: int) -> list[S]:
         """All that there is of something, asked for page by page; each names its position."""
         return [
-            status_of(kind, one, position=answer.position)
+            status_told(kind, one, position=answer.position)
             for answer in self._pages(asked, not_before)
             for one in answer.document
         ]

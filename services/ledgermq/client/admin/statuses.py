@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ledgermq.client.admin.part import AdminPart
+from ledgermq.client.admin.part import AdminPart, status_told
 from ledgermq.client.argument_types import typed
 from ledgermq.client.destinations import queue_name, topic_name
 from ledgermq.client.link.questions import Answer
@@ -14,7 +14,6 @@ from ledgermq.protocol.documents.destinations import (
     SubscriptionStatus,
     TopicStatus,
 )
-from ledgermq.protocol.documents.fields import status_of
 from ledgermq.protocol.documents.groups import GroupState
 from ledgermq.protocol.documents.manager import CheckpointStatus, QueueManagerStatus
 from ledgermq.protocol.documents.obstacles import QueueObstacles
@@ -74,7 +73,7 @@ class Statuses(AdminPart):
             )
             document = answer.document
             found += [
-                status_of(GroupState, one, position=answer.position) for one in document["groups"]
+                status_told(GroupState, one, position=answer.position) for one in document["groups"]
             ]
             if not document["more"]:
                 return found
@@ -106,7 +105,7 @@ class Statuses(AdminPart):
             document = answer.document
             members += document["members"]
             if not document["more"]:
-                return status_of(
+                return status_told(
                     GroupState, {**document, "members": members}, position=answer.position
                 )
             after = (members[-1]["group_sequence"], members[-1]["offset"])
@@ -141,12 +140,12 @@ class Statuses(AdminPart):
 
     def queue_manager_status(self, *, not_before: int = -1) -> QueueManagerStatus:
         """The queue manager as a whole."""
-        return status_of(QueueManagerStatus, self._ask("QUEUE_MANAGER", not_before).document)
+        return status_told(QueueManagerStatus, self._ask("QUEUE_MANAGER", not_before).document)
 
     def sessions(self, *, not_before: int = -1) -> list[SessionStatus]:
         """The open sessions of all connections, by handle."""
         return [
-            status_of(SessionStatus, one)
+            status_told(SessionStatus, one)
             for answer in self._pages("SESSIONS", not_before)
             for one in answer.document
         ]
@@ -169,7 +168,7 @@ class Statuses(AdminPart):
         segments = [one for answer in answers for one in answer.document["segments"]]
         # The sums are those of the last page.
         whole = answers[-1].document | {"segments": segments}
-        return status_of(StorageStatus, whole, position=answers[-1].position)
+        return status_told(StorageStatus, whole, position=answers[-1].position)
 
     def session(self, session: int, *, not_before: int = -1) -> SessionState:
         """One session with its consumers, what it holds, and why it gets nothing.
@@ -190,7 +189,7 @@ class Statuses(AdminPart):
                 if whole is not one:
                     whole["puts"] += one["puts"]
                     whole["gets"] += one["gets"]
-        return [status_of(TransactionStatus, one) for one in found.values()]
+        return [status_told(TransactionStatus, one) for one in found.values()]
 
     def transaction(self, session: int, *, not_before: int = -1) -> TransactionStatus:
         """The unit of work of one session.
@@ -200,8 +199,8 @@ class Statuses(AdminPart):
             WorkerUnavailableError: nobody answered within the time-out.
         """
         answer = self._ask("TRANSACTION", not_before, session=session)
-        return status_of(TransactionStatus, answer.document)
+        return status_told(TransactionStatus, answer.document)
 
     def checkpoint(self, *, not_before: int = -1) -> CheckpointStatus:
         """Orders a checkpoint and waits until it is durable."""
-        return status_of(CheckpointStatus, self._ask("CHECKPOINT", not_before).document)
+        return status_told(CheckpointStatus, self._ask("CHECKPOINT", not_before).document)
