@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ledgermq.cli.main import main
+from ledgermq.protocol.operations import CreateQueue
 from ledgermq_spark.archive.archived import archived_position
 from ledgermq_spark.archive.judged import _place
 from ledgermq_spark.archive.log_archive import ArchiveMissingError, LogArchive
@@ -32,7 +33,7 @@ from ledgermq_spark.log.durable_files import (
     write_durably,
 )
 from ledgermq_spark.log.headers import header_text
-from ledgermq_spark.log.rows import OPERATION_COLUMNS
+from ledgermq_spark.log.rows import OPERATION_COLUMNS, operation_row
 from ledgermq_spark.log.store import Store
 
 
@@ -222,6 +223,29 @@ def test_headers_of_older_archives_are_those_of_their_records():
     assert _are_kept(told, operations([older, None]))
     for changed in (older.replace("NaN", "1"), older.replace("7", "8"), None, "[" * 100_000):
         assert not _are_kept(told, operations([changed, None]))
+
+
+def test_settings_of_older_archives_lack_at_most_those_that_came_later():
+    """An operation that leaves them as they are told nothing of them before there were any."""
+    created = CreateQueue(
+        session=0, session_sequence=1, answered_through=0, queue="a", available_max=7
+    )
+    told = _operations([operation_row(created, 1, 1, trusted=True)])
+    column = [name for name, _ in OPERATION_COLUMNS].index("settings")
+    given = json.loads(told.field(column)[0].as_py())
+
+    def kept(settings):
+        row = [one[0].as_py() for one in told.flatten()]
+        row[column] = settings
+        return _operations([tuple(row)])
+
+    older = {name: one for name, one in given.items() if name != "last_value_key"}
+    assert _are_kept(told, kept(json.dumps(older)))
+    assert _are_kept(told, kept(json.dumps({"available_max": 7})))
+    for changed in ({**older, "available_max": 8}, {}, {**older, "single_active_consumer": 0}, [7]):
+        assert not _are_kept(told, kept(json.dumps(changed)))
+    assert not _are_kept(told, kept(None))
+    assert not _are_kept(told, kept("[" * 100_000))
 
 
 def test_statuses_of_older_archives_may_say_less_and_nothing_else():
