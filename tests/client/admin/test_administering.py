@@ -276,8 +276,10 @@ GIVEN = {
         ("kafka://a:0", "is no HOST:PORT"),
         ("kafka://a:x", "is no HOST:PORT"),
         ("kafka://:9092", "is no HOST:PORT"),
+        # As of a variable of the environment that is not set; `history.read` gets it as it is.
+        (None, "address None is no text: it must be as in kafka://HOST:PORT"),
     ],
-    ids=range(7),
+    ids=range(8),
 )
 def test_an_address_that_cannot_be_used_is_told_with_the_form_that_can(address, said):
     """What is wrong, and what it should look like."""

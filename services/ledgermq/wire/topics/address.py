@@ -22,6 +22,8 @@ class AddressError(LedgerMQError, ValueError):
 def parse_address(address: str) -> tuple[str, str]:
     """Servers and queue manager of `kafka://HOST[:PORT][,...][/NAME]`; else AddressError."""
     form = "kafka://HOST:PORT[,HOST:PORT...]/QUEUE-MANAGER"
+    if not isinstance(address, str):
+        raise AddressError(f"address {shown(address)} is no text: it must be as in {form}")
     if "@" in address:
         # What stands before it may be a secret, and is not shown.
         raise AddressError(
