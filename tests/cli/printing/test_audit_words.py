@@ -1,6 +1,6 @@
 """What `ledgermq audit` prints of a report."""
 
-from ledgermq.cli.commands.audit import _print
+from ledgermq.cli.commands.audit import FIGURES, _print
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing.output import Output
 from support.pages.reports import report_of
@@ -23,3 +23,27 @@ def test_an_audit_that_had_nothing_to_compare_says_so(capsys):
     """As of a trimmed log below its oldest checkpoint."""
     _print(TARGET, Output(as_json=False), report_of(compared={}, position=7, time=-1))
     assert "compared up to QM1@7: nothing\n" in capsys.readouterr().err
+
+
+def test_temporary_destinations_that_balance_are_one_row_on_a_terminal(capsys):
+    """A service that answers requests leaves thousands of them; programs get each by itself."""
+    figures = dict.fromkeys(FIGURES, 0)
+    totals = [
+        {**figures, "destination": name, "put": put, "balances": balances}
+        for name, put, balances in (
+            ("queue:orders", 5, True),
+            ("queue:temporary/a/1", 2, True),
+            ("queue:temporary/a/2", 3, True),
+            ("topic:temporary/a/3", 9, False),
+            ("queue:temporaryish", 1, True),
+        )
+    ]
+    output = Output(as_json=False)
+    _print(TARGET, output, report_of(totals=totals))
+    assert capsys.readouterr().out.count("temporary/a/") == 3
+    output.for_people = True
+    _print(TARGET, output, report_of(totals=totals))
+    shown = capsys.readouterr().out
+    assert "2 temporary destinations" in shown
+    assert "queue:temporary/a/" not in shown
+    assert all(name in shown for name in ("queue:orders", "topic:temporary/a/3", "temporaryish"))

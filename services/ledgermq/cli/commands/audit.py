@@ -16,6 +16,7 @@ from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import DIRECTORY, Read
 from ledgermq.cli.printing.output import Column, Output, iso_time
+from ledgermq.protocol.limits import TEMPORARY
 
 if TYPE_CHECKING:
     from ledgermq_spark.audit.audit import AuditReport
@@ -39,6 +40,7 @@ TOTALS_COLUMNS: Final = (
     *_counts("deliveries", "backouts", detail=True),
     Column(key="balances", heading="BALANCES"),
 )
+FIGURES: Final = tuple(column.key for column in TOTALS_COLUMNS if column.number)
 SUBSCRIPTION_COLUMNS: Final = (
     Column(key="destination", heading="TOPIC"),
     Column(key="subscription", heading="SUBSCRIPTION"),
@@ -199,7 +201,8 @@ def _print(target: Target, output: Output, report: AuditReport) -> None:
 
     if output.for_people or not report.anomalies:
         if report.totals:
-            output.table(TOTALS_COLUMNS, report.totals)
+            totals = _together(report.totals) if output.for_people else report.totals
+            output.table(TOTALS_COLUMNS, totals)
         if report.subscription_totals:
             output.table(SUBSCRIPTION_COLUMNS, report.subscription_totals)
     if report.anomalies:
@@ -226,6 +229,21 @@ def _print(target: Target, output: Output, report: AuditReport) -> None:
         output.remark(f"what follows from these: {further}")
     color = {"agrees": "green", "anomalies": "red"}.get(report.verdict, "yellow")
     output.remark(f"verdict: {report.verdict}", fg=color, bold=True)
+
+
+def _together(totals: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Totals as people read them: temporary destinations that balance, of which each request may
+    have had one, are one row together.
+    """
+    places: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for one in totals:
+        name = one["destination"].partition(":")[2]
+        places[name.startswith(TEMPORARY) and one["balances"]].append(one)
+    if len(places[True]) < 2:
+        return totals
+    sums = {key: sum(one[key] for one in places[True]) for key in FIGURES}
+    called = f"{len(places[True]):,} temporary destinations"
+    return [*places[False], {**sums, "destination": called, "balances": True}]
 
 
 def anomaly_rows(queue_manager: str, findings: Sequence[Evidence]) -> list[dict[str, Any]]:
