@@ -147,6 +147,8 @@ def test_the_mode_is_altered_and_told(memory):
     assert memory.admin.queue_status("q").settings["fifo_mode"] == "CONCURRENT"
     memory.admin.alter_queue("q", fifo_mode="PROTECTED")
     assert memory.admin.queue_status("q").settings["fifo_mode"] == "PROTECTED"
+    memory.admin.alter_queue("q", fifo_mode="serialized")  # as the pages of queues have it
+    assert memory.admin.queue_status("q").settings["fifo_mode"] == "SERIALIZED"
     for word in ("UNKNOWN", "LIFO"):
         with pytest.raises(ledgermq.IllegalStateError, match=r"fifo_mode.*SERIALIZED"):
             memory.admin.alter_queue("q", fifo_mode=word)

@@ -535,7 +535,11 @@ def _value(name: str, setting: Setting, value: Any, whole: bool) -> Any:
         value = value.value
     if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
         raise ArgumentTypeError(f"{name} is {shown(value)}, and must be {kind.value}")
-    if kind is Kind.CHOICE and value not in setting.choices:
-        known = ", ".join(setting.choices)
-        raise IllegalStateError(f"{name} is {shown(value)}, and must be one of {known}")
+    if kind is Kind.CHOICE:
+        # The documentation writes them as the command line does, in lower case.
+        choice = str.upper(value)  # type: ignore[arg-type] # it is of the type expected
+        if choice not in setting.choices:
+            known = ", ".join(setting.choices)
+            raise IllegalStateError(f"{name} is {shown(value)}, and must be one of {known}")
+        return choice
     return value
