@@ -4,6 +4,7 @@ import pytest
 
 import ledgermq
 from ledgermq.client.admin.manual import _Paging, _ranges
+from ledgermq.client.admin.part import user_name
 from ledgermq.testing import MemoryBroker
 
 WHY = {"reason": "tidying", "actor": "me"}
@@ -68,6 +69,26 @@ def test_inf_19_what_is_purged_of_a_subscription_is_in_its_figures(memory):
         assert found.added == gone + found.moved + found.dropped + found.message_count == 4
         topic = admin.topic("handled")
         assert (topic.dropped, topic.expired, topic.message_count) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("nameless", [KeyError("uid not found: 10001"), OSError("No username")])
+def test_a_user_without_a_name_is_told_by_number(connection, monkeypatch, nameless):
+    """As in many containers; before Python 3.13 it is a KeyError. Nobody has to name an actor."""
+
+    def getuser():
+        raise nameless
+
+    monkeypatch.setattr("getpass.getuser", getuser)
+    monkeypatch.setattr("os.getuid", lambda: 10001)
+    assert user_name() == "user 10001"
+    put(connection, "handled.n", "one")
+    admin = connection.admin
+    assert admin.purge_queue("handled.n", reason="tidying").affected == 1
+    session = connection.session(transacted=True)
+    session.producer("queue:handled.n").send("two")
+    session.flush()
+    assert admin.rollback_transaction(session.handle, reason="stuck") > 0
+    assert admin.end_session(session.handle, reason="stuck") > 0
 
 
 def test_a_limit_and_numbers_say_which_messages(connection):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -30,6 +29,7 @@ from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Count
 from ledgermq.cli.printing.message_rows import message_document, shown_body
 from ledgermq.cli.printing.output import Column, Output, count_of, size_text
+from ledgermq.client.admin.part import user_name
 from ledgermq.errors import LedgerMQError, RepublishStoppedError
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def backup(
                 through=written.through,
                 **positions,
                 reason=reason,
-                actor=actor or getpass.getuser(),
+                actor=actor or user_name(),
             )
     if found.kept_from is not None and found.kept_from > begins:
         output.remark(f"what came in from {begins} to {found.kept_from - 1} is given up")

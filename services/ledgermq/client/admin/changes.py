@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from ledgermq.client.admin.part import AdminPart
+from ledgermq.client.admin.part import AdminPart, user_name
 from ledgermq.client.admin.queue_settings import (
     ManagerSettings,
     QueueSettings,
@@ -253,7 +253,9 @@ class Changes(AdminPart):
         """
         return self._change(Upgrade, version=version)
 
-    def correct(self, name: str, *, sequence: int, action: str, actor: str, reason: str) -> int:
+    def correct(
+        self, name: str, *, sequence: int, action: str, reason: str, actor: str | None = None
+    ) -> int:
         """Repairs one message's state by hand; `actor` and `reason` stay on the log.
 
         `sequence` is its sequence number. `action` REMOVE takes it away, whoever holds it; RELEASE
@@ -271,11 +273,11 @@ class Changes(AdminPart):
             name,
             sequence=sequence,
             action=action,
-            actor=actor,
+            actor=user_name() if actor is None else actor,
             reason=reason,
         )
 
-    def rollback_transaction(self, session: int, *, reason: str, actor: str) -> int:
+    def rollback_transaction(self, session: int, *, reason: str, actor: str | None = None) -> int:
         """Rolls back the unit of work of a session; both texts stay on the log.
 
         Its puts vanish, its gets go back with their delivery count raised. The session's next
@@ -284,19 +286,22 @@ class Changes(AdminPart):
         Args:
             session: Handle of the session, as `transactions()` tells it.
             reason: Why, up to 1,024 characters.
-            actor: Who asked for it, up to 128 characters.
+            actor: Who asked for it, up to 128 characters; the user of the operating system if it is
+                left out.
 
         Raises:
             SessionNotFoundError: there is no such session, or no unit of work holds anything.
             RefusedError: a text is too long.
         """
-        return self._change(RollbackTransaction, target_session=session, actor=actor, reason=reason)
+        who = user_name() if actor is None else actor
+        return self._change(RollbackTransaction, target_session=session, actor=who, reason=reason)
 
-    def end_session(self, session: int, *, reason: str, actor: str) -> int:
+    def end_session(self, session: int, *, reason: str, actor: str | None = None) -> int:
         """Ends a session as if it was lost: what it holds goes back, its next call raises.
 
         Raises:
             SessionNotFoundError: there is no such session, or it is the one that asks.
             RefusedError: a text is too long.
         """
-        return self._change(EndSession, target_session=session, actor=actor, reason=reason)
+        who = user_name() if actor is None else actor
+        return self._change(EndSession, target_session=session, actor=who, reason=reason)

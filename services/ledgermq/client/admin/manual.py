@@ -6,12 +6,11 @@ were there when the first of them was applied. A dry run asks instead, and chang
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Unpack
 
-from ledgermq.client.admin.part import AdminPart
+from ledgermq.client.admin.part import AdminPart, user_name
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import wrong_type
 from ledgermq.client.destinations import QUEUE, TOPIC, checked_destination
@@ -179,7 +178,7 @@ class ManualOperations(AdminPart):
         if dry_run:
             to_origin = more.get("to_origin", False)
             return self._look(selection, to_origin=to_origin, shown=SHOWN_DEFAULT)
-        who = getpass.getuser() if actor is None else actor
+        who = user_name() if actor is None else actor
         affected = skipped = position = 0
         paging = _Paging(selection)
         while (page := paging.page()) is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -24,6 +26,17 @@ def status_told(kind: type[S], document: Document, /, **beside: Any) -> S:
             f"the worker tells no {error.args[0]}, which this client expects in a "
             f"{kind.__name__}: it is of an older release; upgrade workers before clients"
         ) from None
+
+
+def user_name() -> str:
+    """Who asks, unless told: the user of the operating system, who may have no name in a container.
+
+    There a user is often a number that the container knows nothing of.
+    """
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"
 
 
 class AdminPart:

@@ -5,12 +5,11 @@ The bodies are taken from the log as they stand there, by a reader that the call
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ledgermq.client.admin.part import AdminPart
+from ledgermq.client.admin.part import AdminPart, user_name
 from ledgermq.client.argument_types import typed
 from ledgermq.errors import LedgerMQError
 from ledgermq.protocol.administration import Relocate, RelocatedMessage
@@ -99,7 +98,7 @@ class Relocation(AdminPart):
             WorkerUnavailableError: nobody answered within the time-out.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        who = getpass.getuser() if actor is None else actor
+        who = user_name() if actor is None else actor
         messages = skipped = written = entries = 0
         live = self.log_pins(PINS_AT_A_TIME)
         # What is written from now on stands behind that, and is not written again.
