@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from ledgermq.garbage import seldom_looked_for_cycles
 from ledgermq.wire.framing.codec import OPERATION
-from ledgermq.wire.framing.schemas import forms_of
+from ledgermq.wire.framing.schemas import forms_of, names
 from ledgermq_spark.archive.folding import plan_of, why_not_on
 from ledgermq_spark.archive.kept import (
     PAYLOAD_COLUMNS,
@@ -55,8 +55,6 @@ LINKS: Final = "links"
 # Rows that are not compared one by one: the digest chain, which is cut as records were read, and
 # why the fold of what followed stopped when the stretch was made.
 APART: Final = (LINKS, "stopped")
-# Columns of operations in which older programs may have written less.
-TOLD_LESS: Final = ("headers", "settings")
 
 PROVEN_COLUMNS = (
     ("first", LONG),
@@ -256,32 +254,37 @@ def _operations(rows: list[tuple[Any, ...]]) -> pa.StructArray:
 
 
 def _are_kept(told: pa.StructArray, kept: pa.StructArray | None) -> bool:
-    """Whether operations are those that the archive has.
-
-    Older programs wrote numbers that JSON does not know into headers as they are, and settings
-    without those that came later.
-    """
-    if kept is None or told.equals(kept):
-        return kept is not None
-    names = [name for name, _ in OPERATION_COLUMNS if name not in TOLD_LESS]
-    if len(told) != len(kept) or not all(told.field(one).equals(kept.field(one)) for one in names):
+    """Whether operations are those that the archive has, as it or an older program writes them."""
+    if kept is None or len(told) != len(kept):
         return False
-    now, then = ([rows.field(one).to_pylist() for one in TOLD_LESS] for rows in (told, kept))
-    headers = zip(now[0], then[0], strict=True)
-    settings = zip(told.field("kind").to_pylist(), now[1], then[1], strict=True)
-    return all(one == old or _as_older(one) == old for one, old in headers) and all(
-        one == old or _are_as_older(kind, one, old) for kind, one, old in settings
+    kinds = told.field("kind").to_pylist()
+    return all(
+        now == then or _is_as_older(kind, name, now, then)
+        for name, _ in OPERATION_COLUMNS
+        if not told.field(name).equals(kept.field(name))
+        for kind, now, then in zip(
+            kinds, told.field(name).to_pylist(), kept.field(name).to_pylist(), strict=True
+        )
     )
 
 
-def _are_as_older(kind: str, told: str | None, kept: str | None) -> bool:
-    """Whether settings of an operation lack but optional ones that it leaves as they are."""
+def _is_as_older(kind: str, name: str, told: Any, kept: Any) -> bool:
+    """Whether an older program wrote so what an operation says.
+
+    It wrote numbers that JSON does not know into headers as they are, and nothing of what an
+    operation could not say yet, and leaves as it is.
+    """
+    if name == "headers":
+        return bool(_as_older(told) == kept)
+    full_name = OPERATION + kind
+    later = forms_of(full_name)[0].left_out if full_name in names() else {}
+    if name != "settings":
+        return kept is None and name in later and bool(later[name] == told)
     try:
         now, then = json.loads(told or ""), json.loads(kept or "")
-        later = forms_of(OPERATION + kind)[0].left_out
-        known = {name: one for name, one in now.items() if name in then or later.get(name) != one}
+        known = {one: value for one, value in now.items() if one in then or later.get(one) != value}
         return _in_order(known) == _in_order(then)
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+    except (AttributeError, TypeError, ValueError, RecursionError):
         return False
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ledgermq.cli.main import main
-from ledgermq.protocol.operations import CreateQueue
+from ledgermq.protocol.operations import CreateQueue, OpenConsumer
 from ledgermq_spark.archive.archived import archived_position
 from ledgermq_spark.archive.judged import _place
 from ledgermq_spark.archive.log_archive import ArchiveMissingError, LogArchive
@@ -246,6 +246,17 @@ def test_settings_of_older_archives_lack_at_most_those_that_came_later():
         assert not _are_kept(told, kept(json.dumps(changed)))
     assert not _are_kept(told, kept(None))
     assert not _are_kept(told, kept("[" * 100_000))
+
+
+def test_columns_that_older_archives_lack_hold_what_says_nothing():
+    """A consumer that asks for a priority was opened by a program that has the column."""
+    ids = {"session": 0, "session_sequence": 1, "answered_through": 0}
+    column = [name for name, _ in OPERATION_COLUMNS].index("consumer_priority")
+    for priority, is_kept in ((0, True), (3, False)):
+        opened = OpenConsumer(**ids, consumer=1, destination="queue:a", consumer_priority=priority)
+        row = operation_row(opened, 1, 1, trusted=True)
+        older = (*row[:column], None, *row[column + 1 :])
+        assert _are_kept(_operations([row]), _operations([older])) is is_kept
 
 
 def test_statuses_of_older_archives_may_say_less_and_nothing_else():
