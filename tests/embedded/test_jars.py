@@ -90,6 +90,18 @@ def test_fetches_at_the_same_time_become_one(ivy):
     assert cached_jars(SAMPLE) is not None
 
 
+def test_a_user_without_a_home_is_told_to_name_a_directory(monkeypatch):
+    """As in a container whose user is only a number: Python finds no home for it."""
+
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("LEDGERMQ_CACHE_DIR", raising=False)
+    monkeypatch.setattr("pathlib.Path.home", home)
+    with pytest.raises(JarsUnavailableError, match="no home directory.* set LEDGERMQ_CACHE_DIR"):
+        jars.cache_directory()
+
+
 def test_a_cache_that_cannot_be_written_is_named(monkeypatch, tmp_path, ivy):
     """The text says which directory, and which setting chooses another."""
     (tmp_path / "file").touch()

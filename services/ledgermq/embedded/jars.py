@@ -95,9 +95,21 @@ def delta_jars() -> list[Path]:
 
 
 def cache_directory() -> Path:
-    """Return where jars are kept: LEDGERMQ_CACHE_DIR, else `.cache/ledgermq` at home."""
+    """Return where jars are kept: LEDGERMQ_CACHE_DIR, else `.cache/ledgermq` at home.
+
+    Raises:
+        JarsUnavailableError: it is not set, and this user has no home, as in many containers.
+    """
     chosen = os.environ.get("LEDGERMQ_CACHE_DIR")
-    return Path(chosen).absolute() if chosen else Path.home() / ".cache" / "ledgermq"
+    if chosen:
+        return Path(chosen).absolute()
+    try:
+        return Path.home() / ".cache" / "ledgermq"
+    except RuntimeError:
+        raise JarsUnavailableError(
+            "this user has no home directory where the jars of Kafka and Spark could be kept: set "
+            "LEDGERMQ_CACHE_DIR to a directory for them"
+        ) from None
 
 
 def cached_jars(jar_set: JarSet) -> list[Path] | None:
