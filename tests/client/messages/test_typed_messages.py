@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import struct
 
 import pytest
@@ -103,6 +104,28 @@ def test_a_bytes_message_writes_and_reads_as_java_does(kind, value, encoded):
         with pytest.raises(ledgermq.MessageEOFError, match=f"the message has {end} bytes"):
             getattr(short, f"read_{kind}")()
         assert short.read_bytes() == encoded[:end]
+
+
+class Level(enum.IntEnum):
+    """Numbers of an application."""
+
+    HIGH = 7
+
+
+def test_numbers_of_a_class_of_their_own_are_written_as_what_they_are():
+    """Into bytes, entries, streams and properties."""
+    message = ledgermq.BytesMessage()
+    message.write_int(Level.HIGH)
+    message.write_object(Level.HIGH)
+    assert message.unloaded_body == struct.pack(">iq", 7, 7)
+    entries = ledgermq.MapMessage({"level": Level.HIGH}, properties={"level": Level.HIGH})
+    entries.set_short("short", Level.HIGH)
+    entries.set_int_property("int", Level.HIGH)
+    stream = ledgermq.StreamMessage()
+    stream.write_double(Level.HIGH)
+    assert (dict(entries.entries), stream.unloaded_body[0]) == ({"level": 7, "short": 7}, 7.0)
+    held = [*entries.entries.values(), entries.properties["int"], stream.unloaded_body[0]]
+    assert [type(one) for one in held] == [int, int, int, float]
 
 
 @given(

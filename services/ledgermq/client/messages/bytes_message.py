@@ -20,7 +20,7 @@ from ledgermq.errors import (
 )
 from ledgermq.errors.shown import shown
 from ledgermq.wire.content.accessors import reads, writes
-from ledgermq.wire.content.conversion import written_as
+from ledgermq.wire.content.conversion import plain, written_as
 
 UTF_BYTES_MAX: Final = 65535
 FORMS: Final = {
@@ -147,6 +147,7 @@ class BytesMessage(WrittenThenRead):
     def _write(self, kind: str, value: int | float) -> None:
         self._check_writeable()
         form = FORMS[kind]
+        value = plain(value)
         kinds = (int, float) if kind in ("float", "double") else (int,)
         if type(value) not in kinds:
             named = " or ".join(one.__name__ for one in kinds)
