@@ -11,7 +11,7 @@ from ledgermq.core.state.message_states import (
     UNACKNOWLEDGED,
     UNCOMMITTED_GET,
 )
-from ledgermq.core.state.records import SubscriptionKey
+from ledgermq.core.state.topics import SubscriptionKey
 from support.invariants import whole_state as invariants
 from support.scripts.play import play
 from support.scripts.script import read_scripts

@@ -9,7 +9,8 @@ from ledgermq.core.entry import Entry
 from ledgermq.core.order.selecting import selector_of
 from ledgermq.core.quoting import quoted
 from ledgermq.core.state.manager import QueueManager
-from ledgermq.core.state.records import Binding, Session
+from ledgermq.core.state.records import Session
+from ledgermq.core.state.topics import Binding
 from ledgermq.protocol.operations import Bind, Unbind
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.topic_patterns import is_pattern, names_of, takes_in

@@ -28,13 +28,13 @@ from ledgermq.core.state.message_states import (
 from ledgermq.core.state.records import (
     Connection,
     Message,
-    Publication,
     Queue,
     Session,
     Subscription,
     Times,
     Topic,
 )
+from ledgermq.core.state.topics import Publication
 from ledgermq.protocol.limits import BLOCK_MESSAGES
 from ledgermq.protocol.outcomes import Origin
 

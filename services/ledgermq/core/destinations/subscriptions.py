@@ -14,7 +14,8 @@ from ledgermq.core.order.orders import use_group_order
 from ledgermq.core.quoting import quoted
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import DROPPED, GONE
-from ledgermq.core.state.records import ENDED, Session, Subscription, SubscriptionKey, Topic
+from ledgermq.core.state.records import Session, Subscription, Topic
+from ledgermq.core.state.topics import ENDED, SubscriptionKey
 from ledgermq.protocol.limits import is_name
 from ledgermq.protocol.operations import OpenConsumer, Unsubscribe
 from ledgermq.protocol.reasons import Reason, Refusal

@@ -11,7 +11,8 @@ from ledgermq.core.entry import Entry
 from ledgermq.core.order.selecting import matches, selector_of
 from ledgermq.core.quoting import quoted
 from ledgermq.core.state.manager import QueueManager
-from ledgermq.core.state.records import Message, Queue, SubscriptionKey, Topic
+from ledgermq.core.state.records import Message, Queue, Topic
+from ledgermq.core.state.topics import SubscriptionKey
 from ledgermq.protocol.administration import HandlingOperation, MessageSelection, Relocate
 from ledgermq.protocol.limits import HANDLED_MESSAGES_MAX, NUMBERS_EXAMINED_MAX, SELECTED_RANGES_MAX
 from ledgermq.protocol.outcomes import Administered

@@ -22,8 +22,9 @@ from ledgermq.core.state.message_states import (
     UNCOMMITTED,
     UNCOMMITTED_GET,
 )
-from ledgermq.core.state.records import Message, Publication, Queue, Subscription, Topic
+from ledgermq.core.state.records import Message, Queue, Subscription, Topic
 from ledgermq.core.state.resume_mark import ResumeMark
+from ledgermq.core.state.topics import Publication
 from ledgermq.protocol.documents.destinations import (
     BindingStatus,
     BlockedStatus,

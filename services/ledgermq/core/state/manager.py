@@ -11,18 +11,17 @@ from typing import Final
 from ledgermq.core.state.journal import Journal
 from ledgermq.core.state.lifetimes import Lifetimes
 from ledgermq.core.state.records import (
-    Binding,
     BlockedPut,
     Connection,
     Message,
     Queue,
     Session,
     Subscription,
-    SubscriptionKey,
     Topic,
 )
 from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.core.state.storage import Storage
+from ledgermq.core.state.topics import Binding, SubscriptionKey
 from ledgermq.core.structures.lazy_heap import LazyHeap
 from ledgermq.protocol.limits import FIRST_VERSION
 from ledgermq.protocol.settings import DEFAULTS, Settings

@@ -8,11 +8,9 @@ messages stand in `Queue.messages` in the last two cases.
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
 
 from ledgermq.core.state.group import Group
 from ledgermq.core.state.group_order import GroupOrder, SortKey
@@ -26,6 +24,7 @@ from ledgermq.core.state.message_states import (
 )
 from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.core.state.storage import Segment
+from ledgermq.core.state.topics import ENDED, Binding, Publication, SubscriptionKey
 from ledgermq.core.structures.available import Available
 from ledgermq.core.structures.by_value import ByValue
 from ledgermq.core.structures.lazy_heap import LazyHeap
@@ -42,8 +41,6 @@ OrderKey = tuple[str, Options]
 SourceKey = tuple[str, int]
 # In flight, waits since, session, number: who comes first among the consumers that wait.
 WaitingKey = tuple[int, int, int, int, int]
-# The kind of a shared subscription that has ended while deliveries of it are in flight (SES-43).
-ENDED: Final = "ended"
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -359,19 +356,6 @@ def may_be_given(message: Message) -> bool:
     )
 
 
-class SubscriptionKey(NamedTuple):
-    """Identity of a subscription: `kind` durable, shared, consumer or ended (SES-41, 45, 61).
-
-    Durable ones, shared or not, share their names (SES-60); shared ones that are not durable have
-    names apart (SES-61). That of a single consumer is named by its session and number, one that
-    has ended while deliveries of it are in flight by its name and creation.
-    """
-
-    kind: str
-    name: str
-    client_id: str
-
-
 @dataclass(slots=True, eq=False, repr=False)
 class Subscription(Queue):
     """A subscription: the messages of a topic that it has and nobody consumed yet.
@@ -400,26 +384,6 @@ class Subscription(Queue):
     def has_ended(self) -> bool:
         """Whether it is there only for what sessions hold of it."""
         return self.key.kind == ENDED
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class Binding:
-    """What is put to some topics goes on to a destination, as far as its selector wants it."""
-
-    # The pattern of their names, and what it means.
-    topics: str
-    names: re.Pattern[str]
-    destination: str
-    selector: Selector | None
-    created_position: int
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class Publication:
-    """A topic message that some subscription still has: how many, and when it was numbered."""
-
-    enqueued_at: int
-    holders: int = 0
 
 
 @dataclass(slots=True, eq=False, repr=False)
