@@ -189,14 +189,12 @@ def delete(entry: Entry, session: Session, operation: Delete) -> Refusal | None:
     refusal = check_owner(found, session)
     if refusal is not None:
         return refusal
-    stores = _stores_of(found)
-    consumers = sum(len(one.consumers) for one in stores)
-    held = sum(one.in_flight for one in stores)
+    held = sum(one.in_flight for one in _stores_of(found))
     open_puts = found.counts[UNCOMMITTED]
-    if consumers or open_puts or held:
+    if found.receivers or open_puts or held:
         return Refusal(
             REASONS[kind].in_use,
-            f"{kind} {name} has {consumers} consumers, {open_puts} "
+            f"{kind} {name} has {found.receivers} consumers, {open_puts} "
             f"uncommitted puts and {held} deliveries in flight; end them first",
         )
     named = entry.state.named.get(found.destination)

@@ -22,9 +22,8 @@ from ledgermq.core.state.message_states import (
     UNCOMMITTED,
     UNCOMMITTED_GET,
 )
-from ledgermq.core.state.records import Message, Queue, Subscription, Topic
+from ledgermq.core.state.records import Queue, Subscription, Topic
 from ledgermq.core.state.resume_mark import ResumeMark
-from ledgermq.core.state.topics import Publication
 from ledgermq.protocol.documents.destinations import (
     BindingStatus,
     BlockedStatus,
@@ -112,12 +111,9 @@ def _queue_status(state: QueueManager, queue: Queue) -> Document:
         queue,
         group_affinity=queue.affinity is not None,
         groups=len(queue.groups),
-        temporary=queue.owner is not None,
         settings=_settings(queue),
         inherited=inherited_by(state, queue),
-        receivers=len(queue.consumers),
-        message_count=len(queue.messages),
-        **_enqueue_times(queue, queue.messages),
+        **_enqueue_times(queue),
         **_counted(queue),
     )
 
@@ -154,15 +150,13 @@ def _settings(found: Queue) -> Document:
     }
 
 
-def _enqueue_times(
-    queue: Queue, unconsumed: Mapping[int, Message] | Mapping[int, Publication]
-) -> Document:
+def _enqueue_times(queue: Queue) -> Document:
     """Enqueue times in µs of the first and last unconsumed message (SEQ-19 without any)."""
     consumed = queue.last_consumed_enqueued_at
     first = last = None if consumed < 0 else consumed
-    if unconsumed:
-        first = unconsumed[queue.min_sequence].enqueued_at
-        last = unconsumed[queue.max_sequence].enqueued_at
+    if queue.unconsumed:
+        first = queue.unconsumed[queue.min_sequence].enqueued_at
+        last = queue.unconsumed[queue.max_sequence].enqueued_at
     return {"first_enqueued_at": first, "last_enqueued_at": last}
 
 
@@ -184,13 +178,10 @@ def _topic_status(state: QueueManager, topic: Topic) -> Document:
     return document_of(
         TopicStatus,
         topic,
-        temporary=topic.owner is not None,
         settings=_settings(topic) | {"moves_unrouted": topic.moves_unrouted},
         inherited=inherited_by(state, topic),
         subscriptions=len(topic.subscriptions),
-        receivers=sum(len(one.consumers) for one in topic.subscriptions.values()),
-        message_count=len(topic.publications),
-        **_enqueue_times(topic, topic.publications),
+        **_enqueue_times(topic),
         **_counted(topic),
     )
 
@@ -214,8 +205,6 @@ def _subscription_status(one: Subscription) -> Document:
         **one.key._asdict(),
         topic=one.topic.name,
         selector=text_of(one.selector),
-        receivers=len(one.consumers),
-        message_count=len(one.messages),
-        **_enqueue_times(one, one.messages),
+        **_enqueue_times(one),
         **_counted(one),
     )

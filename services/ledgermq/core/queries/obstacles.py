@@ -41,9 +41,9 @@ def obstacles_document(state: QueueManager, queue: Queue) -> Document:
         QueueObstacles,
         None,
         destination=queue.destination,
-        message_count=len(queue.messages),
+        message_count=queue.message_count,
         available=queue.counts[AVAILABLE],
-        consumers=len(queue.consumers),
+        consumers=queue.receivers,
         obstacles=found[:OBSTACLES_MAX],
         more=len(found) > OBSTACLES_MAX,
     )

@@ -264,7 +264,7 @@ class Queue:
     # The most that it held at a time, current and pending.
     messages_high: int = 0
     bytes_high: int = 0
-    # By rising sequence number, so that the ends of the mapping are min and max.
+    # By rising sequence number.
     messages: dict[int, Message] = field(default_factory=dict)
     available: Available[Message] = field(default_factory=lambda: Available(may_be_given))
     # Those of what its consumers select.
@@ -313,6 +313,15 @@ class Queue:
         return "queue:" + self.name
 
     @property
+    def temporary(self) -> bool:
+        return self.owner is not None
+
+    @property
+    def receivers(self) -> int:
+        """How many consumers are open."""
+        return len(self.consumers)
+
+    @property
     def in_flight(self) -> int:
         return self.counts[UNACKNOWLEDGED] + self.counts[UNCOMMITTED_GET]
 
@@ -330,14 +339,23 @@ class Queue:
         return sum(self.sizes)
 
     @property
+    def unconsumed(self) -> dict[int, Message] | dict[int, Publication]:
+        """By rising sequence number, so that its ends are the lowest and the highest."""
+        return self.messages
+
+    @property
+    def message_count(self) -> int:
+        return len(self.unconsumed)
+
+    @property
     def min_sequence(self) -> int:
         """Number of the first unconsumed message, or the next number (SEQ-06, SEQ-09)."""
-        return next(iter(self.messages), self.next_sequence)
+        return next(iter(self.unconsumed), self.next_sequence)
 
     @property
     def max_sequence(self) -> int:
         """Number of the last unconsumed message, or the next number (SEQ-07, SEQ-09)."""
-        return next(reversed(self.messages), self.next_sequence)
+        return next(reversed(self.unconsumed), self.next_sequence)
 
 
 def may_be_given(message: Message) -> bool:
@@ -410,14 +428,14 @@ class Topic(Queue):
         return "topic:" + self.name
 
     @property
-    def min_sequence(self) -> int:
-        """Number of the first message that a subscription still has, or the next (SEQ-17)."""
-        return next(iter(self.publications), self.next_sequence)
+    def receivers(self) -> int:
+        """How many consumers all of its subscriptions have open."""
+        return sum(one.receivers for one in self.subscriptions.values())
 
     @property
-    def max_sequence(self) -> int:
-        """Number of the last message that a subscription still has, or the next (SEQ-17)."""
-        return next(reversed(self.publications), self.next_sequence)
+    def unconsumed(self) -> dict[int, Publication]:
+        """What a subscription still has (SEQ-17)."""
+        return self.publications
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -195,16 +195,12 @@ class Scrape(Collector):
         if at not in self._values["queue_consumers"]:
             for name, detail in ALWAYS:
                 self._add("messages_" + name, (*at, *([detail] if detail else ())), 0)
-        is_topic = isinstance(place, Topic)
-        self._take_states("queue", place, at, TOPIC_STATES if is_topic else STATES)
-        there = place.publications if isinstance(place, Topic) else place.messages
-        if there:
-            oldest = there[place.min_sequence].enqueued_at / MICROSECONDS
+        states = TOPIC_STATES if isinstance(place, Topic) else STATES
+        self._take_states("queue", place, at, states)
+        if place.unconsumed:
+            oldest = place.unconsumed[place.min_sequence].enqueued_at / MICROSECONDS
             self._set_least("queue_oldest_message_timestamp_seconds", at, oldest)
-        receivers = len(place.consumers)
-        if isinstance(place, Topic):
-            receivers = sum(len(one.consumers) for one in place.subscriptions.values())
-        self._add("queue_consumers", at, receivers)
+        self._add("queue_consumers", at, place.receivers)
         if label != place.destination:
             return
         if place.next_sequence:
