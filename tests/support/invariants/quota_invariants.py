@@ -20,7 +20,7 @@ from ledgermq.protocol.settings import DEFAULTS, FIFO
 
 def check_quotas(state: QueueManager) -> None:
     """Raises AssertionError unless bytes add up and nothing waits that need not."""
-    for queue in (*state.queues.values(), *state.topics.values(), *state.subscriptions.values()):
+    for queue in (*state.destinations, *state.subscriptions.values()):
         _check_bytes(state, queue)
     for session in state.sessions.values():
         _check_session(session)

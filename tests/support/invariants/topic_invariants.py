@@ -62,7 +62,7 @@ def _check_connections(state: QueueManager) -> None:
             assert found.owner is connection, f"{destination}: owner"
             assert found.destination == destination, f"{destination}: name"
             owned += 1
-    temporary = [one for one in (*state.queues.values(), *state.topics.values()) if one.owner]
+    temporary = [one for one in state.destinations if one.owner]
     assert len(temporary) == owned, "temporary destinations without their connection (SES-39)"
     for client_id, connection in state.client_ids.items():
         assert connection.client_id == client_id, f"client id {client_id}"

@@ -233,7 +233,7 @@ def _check_session(state: QueueManager, session: Session) -> None:
 
 def _check_in_flight(state: QueueManager) -> None:
     """The counters of the queues against what the sessions hold."""
-    for queue in (*state.queues.values(), *state.topics.values(), *state.subscriptions.values()):
+    for queue in (*state.destinations, *state.subscriptions.values()):
         name = queue.name
         open_puts = unacknowledged = uncommitted = 0
         for session in state.sessions.values():

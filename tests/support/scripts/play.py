@@ -141,7 +141,7 @@ class Player:
             expected = self.model.apply(operation, position, self.clock_us)
             assert checks.outcome_records(found) == expected, "the model answers otherwise"
             assert self.queue_statuses == self.model.queue_statuses()
-            for place in (*state.queues.values(), *state.topics.values()):
+            for place in state.destinations:
                 told = topic_query.blocked_status(state, place.destination)
                 assert told == self.model.blocked_status(place.destination)
             assert self.topic_statuses == self.model.topic_statuses()

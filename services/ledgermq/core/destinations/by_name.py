@@ -143,7 +143,7 @@ def configure_all(state: QueueManager, redelivery: Settings) -> None:
     """Gives the queue manager a redelivery that was checked, and so all that take from it."""
     _name_targets(state, THE_QUEUE_MANAGER, state.redelivery, redelivery)
     state.redelivery = DEFAULTS if redelivery == DEFAULTS else redelivery
-    for found in (*state.queues.values(), *state.topics.values()):
+    for found in state.destinations:
         _put_in_force(state, found)
 
 

@@ -40,10 +40,9 @@ def held_by_all(state: QueueManager) -> tuple[int, int]:
     A message of a topic counts once, however many subscriptions have it.
     """
     count = size_bytes = 0
-    for destinations in (state.queues, state.topics):
-        for one in destinations.values():
-            count += one.held_messages
-            size_bytes += one.held_bytes
+    for one in state.destinations:
+        count += one.held_messages
+        size_bytes += one.held_bytes
     return count, size_bytes
 
 

@@ -70,10 +70,9 @@ def topic_statuses(state: QueueManager) -> list[Document]:
 
 def source_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Document]]:
     """How far sources were taken, by destination, partition and name, behind one of them."""
-    takers = (*state.queues.values(), *state.topics.values())
     found = sorted(
         (one.destination, partition, name, taken)
-        for one in takers
+        for one in state.destinations
         for (name, partition), taken in one.sources.items()
     )
     destination, _, rest = after.partition(" ")

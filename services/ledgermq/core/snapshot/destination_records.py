@@ -62,27 +62,23 @@ def destination_entries(state: QueueManager) -> Record:
         },
         "sources": [
             {"destination": one.destination, "name": name, "partition": partition, "taken": taken}
-            for one in (*state.queues.values(), *topics)
+            for one in state.destinations
             for (name, partition), taken in one.sources.items()
         ],
         "resume_marks": [
             _resume_mark_entry(destination, mark)
             for destination, mark in (
                 ("", state.resume_mark),
-                *((one.destination, one.resume_mark) for one in (*state.queues.values(), *topics)),
+                *((one.destination, one.resume_mark) for one in state.destinations),
             )
             if mark is not None
         ],
         "redelivery": None if state.redelivery is DEFAULTS else redelivery_of(state.redelivery),
         "not_inheriting": [
-            one.destination
-            for one in (*state.queues.values(), *topics)
-            if not one.inherits_redelivery
+            one.destination for one in state.destinations if not one.inherits_redelivery
         ],
         "single_active": [
-            one.destination
-            for one in (*state.queues.values(), *topics)
-            if one.single_active_consumer
+            one.destination for one in state.destinations if one.single_active_consumer
         ],
         "active_consumers": [
             {"store": created, "session": one.session.handle, "consumer": one.number}
@@ -112,14 +108,14 @@ def destination_entries(state: QueueManager) -> Record:
                     for name, known in one.deduplication.ids.items()
                 ],
             }
-            for one in (*state.queues.values(), *topics)
+            for one in state.destinations
             if one.deduplication is not None
         ],
     }
 
 
 def _displacement_entries(state: QueueManager) -> list[Record]:
-    places = (*state.queues.values(), *state.topics.values(), *state.subscriptions.values())
+    places = (*state.destinations, *state.subscriptions.values())
     return [
         {
             "destination": one.destination,

@@ -5,7 +5,9 @@ Plain mutable objects that only the fold changes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from ledgermq.core.state.journal import Journal
@@ -85,6 +87,11 @@ class QueueManager:
         self.deadlines = LazyHeap(self._is_deadline)
         self.time_outs = LazyHeap(self._is_blocked)
         self.unit_limits = LazyHeap(self._is_unit_limit)
+
+    @property
+    def destinations(self) -> Iterator[Queue]:
+        """Queues, then topics, in the order in which they were made."""
+        return chain(self.queues.values(), self.topics.values())
 
     def _is_deadline(self, entry: tuple[int, int]) -> bool:
         session = self.sessions.get(entry[1])

@@ -176,7 +176,7 @@ class Scrape(Collector):
 
     def _take_destinations(self, state: QueueManager, tally: Tally, manager: tuple[str]) -> None:
         labels = tally.labels
-        places = [*state.queues.values(), *state.topics.values()]
+        places = list(state.destinations)
         # What is gone was shown a last time above; others may have its label now.
         tally.forget(labels.forget_all_but({one.destination for one in places}))
         for place in places:
