@@ -34,10 +34,14 @@ from ledgermq.core.snapshot.session_records import (
     session_entry,
     unit_of_work_entries,
 )
-from ledgermq.core.state.journal import Journal
+from ledgermq.core.snapshot.storage_records import (
+    journal_entry,
+    restore_journal,
+    storage_entry,
+    storage_from,
+)
 from ledgermq.core.state.manager import QueueManager, new_state
 from ledgermq.core.state.records import Message
-from ledgermq.core.state.storage import Storage
 from ledgermq.protocol.limits import BLOCK_MESSAGES
 
 MANAGER: Final = Fields(
@@ -73,9 +77,9 @@ def root_of(state: QueueManager) -> Record:
         "connections": [CONNECTION.of(one) for one in state.connections.values()],
         "sessions": [session_entry(session) for session in state.sessions.values()],
         "units_of_work": unit_of_work_entries(state),
-        "storage": state.storage.record(),
+        "storage": storage_entry(state.storage),
         "blocked_puts": blocked_entries(state),
-        "journal": state.journal.record(),
+        "journal": journal_entry(state.journal),
         "open_ids": open_id_entries(state),
         "offered_version": state.offered_version if state.offered_version > active else 0,
     }
@@ -137,8 +141,8 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     state = new_state()
     MANAGER.restore(state, root)
     state.offered_version = max(root["version"], root["offered_version"])
-    state.storage = Storage.restored(root["storage"])
-    state.journal = Journal.restored(root["journal"])
+    state.storage = storage_from(root["storage"])
+    restore_journal(state.journal, root["journal"])
     restore_destinations(state, root)
     for block in message_blocks:
         queue = state.stores[block["created_position"]]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 LIFETIME_MS_DEFAULT: Final = 7 * 24 * 3600 * 1000
 # The end of an interval that has none yet.
 ON: Final = -1
-
-Record = dict[str, Any]
 
 
 class Backup(NamedTuple):
@@ -63,27 +61,3 @@ class Journal:
         self.intervals = [
             (first, end) for first, end in self.intervals if end == ON or end > backup.needed_from
         ]
-
-    def record(self) -> Record | None:
-        """As a checkpoint writes it; None: it is as it was at the first."""
-        if not self.intervals and self.backup is None and self.lifetime_ms == LIFETIME_MS_DEFAULT:
-            return None
-        return {
-            "lifetime_ms": self.lifetime_ms,
-            "intervals": [{"first": first, "end": end} for first, end in self.intervals],
-            "kept_from": self.kept_from,
-            "needed_from": self.needed_from,
-            "backup": None if self.backup is None else self.backup._asdict(),
-        }
-
-    @classmethod
-    def restored(cls, record: Record | None) -> Journal:
-        journal = cls()
-        if record is not None:
-            journal.lifetime_ms = record["lifetime_ms"]
-            journal.intervals = [(one["first"], one["end"]) for one in record["intervals"]]
-            journal.kept_from = record["kept_from"]
-            journal.needed_from = record["needed_from"]
-            backup = record["backup"]
-            journal.backup = None if backup is None else Backup(**backup)
-        return journal

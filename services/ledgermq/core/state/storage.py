@@ -12,14 +12,12 @@ import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 # The first one of the figure that the rules come from (DB-11).
 FIRST_SEGMENT: Final = 0x7EF325
 SEGMENT_BYTES_MAX: Final = 2**40
 SEGMENTS_MAX: Final = 99_999
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +78,8 @@ class Segment:
 class Storage:
     __slots__ = ("active", "emptied", "free", "next_number", "segments", "settings")
 
-    def __init__(self, settings: StorageSettings | None = None) -> None:
-        self.settings = settings or StorageSettings()
+    def __init__(self) -> None:
+        self.settings = StorageSettings()
         self.next_number = FIRST_SEGMENT
         self.segments: dict[int, Segment] = {}
         # Segments that had no live message left when it went; some may have one again.
@@ -169,33 +167,8 @@ class Storage:
         # What is sorted is a heap.
         self.free = ordered[:kept]
 
-    def record(self) -> Record:
-        return {
-            "segment_bytes": self.settings.segment_bytes,
-            "segments_min": self.settings.segments_min,
-            "segments_max": self.settings.segments_max,
-            "next_number": self.next_number,
-            "active": self.active.number,
-            "segments": [
-                {"number": one.number, "bytes": one.bytes} for one in self.segments.values()
-            ],
-        }
-
-    @classmethod
-    def restored(cls, record: Record) -> Storage:
-        """The inverse of `record`; `find_free` follows when the live messages are there."""
-        names = ("segment_bytes", "segments_min", "segments_max")
-        storage = cls(StorageSettings(**{name: record[name] for name in names}))
-        storage.segments = {}
-        for entry in record["segments"]:
-            segment = Segment(entry["number"], storage.emptied)
-            segment.bytes = entry["bytes"]
-            storage.segments[segment.number] = segment
-        storage.active = storage.segments[record["active"]]
-        storage.next_number = record["next_number"]
-        return storage
-
     def find_free(self) -> None:
+        """Works out which are free, once the live messages are there."""
         self.free = [
             one.number
             for one in self.segments.values()
