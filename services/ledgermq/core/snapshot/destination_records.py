@@ -85,16 +85,6 @@ def destination_entries(state: QueueManager) -> Record:
             for created, store in sorted(state.stores.items())
             if (one := active_consumer(store)) is not None
         ],
-        "consumer_priorities": [
-            {
-                "session": handle,
-                "consumer": number,
-                "consumer_priority": one.consumer_priority,
-            }
-            for handle, session in sorted(state.sessions.items())
-            for number, one in session.consumers.items()
-            if one.consumer_priority
-        ],
         "displacements": _displacement_entries(state),
         "moving_unrouted": [one.destination for one in topics if one.moves_unrouted],
         "bindings": binding_records(state),
@@ -305,11 +295,8 @@ def restore_owners(state: QueueManager, root: Record) -> None:
                 found.owner.owned[found.destination] = found
 
 
-def restore_bonds(state: QueueManager, root: Record) -> None:
-    """What is told of consumers beside them: their priorities, who is active, who has bonds."""
-    for entry in root["consumer_priorities"]:
-        consumers = state.sessions[entry["session"]].consumers
-        consumers[entry["consumer"]].consumer_priority = entry["consumer_priority"]
+def restore_active_and_bonded(state: QueueManager, root: Record) -> None:
+    """Which consumers queues deliver to; those are there already."""
     for entry in root["active_consumers"]:
         consumers = state.sessions[entry["session"]].consumers
         state.stores[entry["store"]].active = consumers[entry["consumer"]]

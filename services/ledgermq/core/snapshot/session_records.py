@@ -91,6 +91,21 @@ def unit_of_work_entries(state: QueueManager) -> list[Record]:
     return [UNIT_OF_WORK.of(one) for one in state.sessions.values() if _limited(one)]
 
 
+def consumer_priority_entries(state: QueueManager) -> list[Record]:
+    return [
+        {"session": handle, "consumer": number, "consumer_priority": one.consumer_priority}
+        for handle, session in sorted(state.sessions.items())
+        for number, one in session.consumers.items()
+        if one.consumer_priority
+    ]
+
+
+def restore_consumer_priorities(state: QueueManager, root: Record) -> None:
+    for entry in root["consumer_priorities"]:
+        consumers = state.sessions[entry["session"]].consumers
+        consumers[entry["consumer"]].consumer_priority = entry["consumer_priority"]
+
+
 def restore_units_of_work(state: QueueManager, root: Record) -> None:
     for entry in root["units_of_work"]:
         session = state.sessions[entry["session"]]
@@ -106,16 +121,16 @@ def _consumer_entry(consumer: Consumer) -> Record:
         "created_position": consumer.queue.created_position,
         "selector": text_of(consumer.selector),
         "options": [] if consumer.options == PLAIN else [consumer.options.record()],
-        "place": _place_entry(consumer.group_position),
-        "settled_place": _place_entry(consumer.settled_position),
+        "place": _position_entry(consumer.group_position),
+        "settled_place": _position_entry(consumer.settled_position),
         "holds_group": consumer.reserved_group is not None,
     }
 
 
-def _place_entry(place: GroupPosition | None) -> list[Record]:
-    if place is None:
+def _position_entry(position: GroupPosition | None) -> list[Record]:
+    if position is None:
         return []
-    return [{"group_id": place[0], "group_sequence": place[1], "offset": place[2]}]
+    return [{"group_id": position[0], "group_sequence": position[1], "offset": position[2]}]
 
 
 def _delivery_entry(number: int, message: Message) -> Record:
@@ -176,8 +191,8 @@ def _restore_consumer(state: QueueManager, session: Session, entry: Record) -> N
     CONSUMER.restore(consumer, entry)
     for options in entry["options"]:
         consumer.options = Options(**options)
-    consumer.group_position = _place_from(entry["place"])
-    consumer.settled_position = _place_from(entry["settled_place"])
+    consumer.group_position = _position_from(entry["place"])
+    consumer.settled_position = _position_from(entry["settled_place"])
     if entry["holds_group"] and consumer.group_position is not None:
         consumer.reserved_group = consumer.group_position[0]
         queue.reserved[consumer.reserved_group] = consumer
@@ -186,7 +201,7 @@ def _restore_consumer(state: QueueManager, session: Session, entry: Record) -> N
         queue.ready[consumer.key] = consumer
 
 
-def _place_from(entries: list[Record]) -> GroupPosition | None:
+def _position_from(entries: list[Record]) -> GroupPosition | None:
     for one in entries:
         return (one["group_id"], one["group_sequence"], one["offset"])
     return None

@@ -14,7 +14,7 @@ from ledgermq.core.moves import restore_states
 from ledgermq.core.order.orders import add_consumer, restore_group_order
 from ledgermq.core.snapshot.destination_records import (
     destination_entries,
-    restore_bonds,
+    restore_active_and_bonded,
     restore_destinations,
     restore_owners,
     restore_publications,
@@ -25,9 +25,11 @@ from ledgermq.core.snapshot.message_records import is_plain, message_from, store
 from ledgermq.core.snapshot.session_records import (
     CONNECTION,
     blocked_entries,
+    consumer_priority_entries,
     open_id_entries,
     restore_blocked,
     restore_connection,
+    restore_consumer_priorities,
     restore_open_ids,
     restore_session,
     restore_units_of_work,
@@ -76,6 +78,7 @@ def root_of(state: QueueManager) -> Record:
         "maximum_lifetime_ms": state.lifetimes.maximum_ms,
         "connections": [CONNECTION.of(one) for one in state.connections.values()],
         "sessions": [session_entry(session) for session in state.sessions.values()],
+        "consumer_priorities": consumer_priority_entries(state),
         "units_of_work": unit_of_work_entries(state),
         "storage": storage_entry(state.storage),
         "blocked_puts": blocked_entries(state),
@@ -164,7 +167,8 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
         for consumer in session.consumers.values():
             if consumer.open:
                 add_consumer(consumer)
-    restore_bonds(state, root)
+    restore_consumer_priorities(state, root)
+    restore_active_and_bonded(state, root)
     for topic in state.topics.values():
         restore_publications(topic)
     state.storage.find_free()
