@@ -31,6 +31,7 @@ from ledgermq.client.options import ConnectionOptions
 from ledgermq.client.settings import ConnectionSettings, settings_from
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.queries import questions as query
+from ledgermq.core.queries.work_status import session_statuses
 from ledgermq.errors import ConnectionClosedError, IllegalStateError, LedgerMQError
 from ledgermq.protocol.administration import bodies_in
 from ledgermq.protocol.instants import EPOCH, datetime_from
@@ -158,7 +159,7 @@ class MemoryBroker:
         with self._lock:
             sessions = [
                 one["session"]
-                for one in query.session_statuses(self._state)
+                for one in session_statuses(self._state)
                 if one["connection"] == connection.identity
             ]
             if sessions:

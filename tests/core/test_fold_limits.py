@@ -3,7 +3,7 @@
 import pytest
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.queries import questions as query
+from ledgermq.core.queries.destination_status import destination_status
 from ledgermq.core.quoting import cut, quoted, shown_name
 from ledgermq.protocol import operations
 from ledgermq.protocol.get_options import Options
@@ -146,7 +146,7 @@ def test_enqueue_time_may_be_zero():
     player.clock_us = 0
     for line in script.lines:
         player.line(line)
-    status = query.destination_status(player.state, "queue:q")
+    status = destination_status(player.state, "queue:q")
     assert status is not None
     assert (status["first_enqueued_at"], status["last_enqueued_at"]) == (0, 0)
 

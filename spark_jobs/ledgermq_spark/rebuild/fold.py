@@ -15,9 +15,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.queries.destination_status import subscription_statuses, topic_statuses
+from ledgermq.core.queries.destination_status import (
+    queue_statuses,
+    subscription_statuses,
+    topic_statuses,
+)
 from ledgermq.core.queries.group_status import group_statuses
-from ledgermq.core.queries.questions import queue_statuses
 from ledgermq.core.snapshot.state_records import blocks, restore, root_of
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.versions import SKIPPED, may_be_skipped, time_of_hole

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ledgermq.core.queries import questions as query
+from ledgermq.core.queries.manager_status import manager_status
 from support.invariants import whole_state as invariants
 from support.scripts.play import play
 from support.scripts.script import read_scripts
@@ -49,7 +50,7 @@ def test_a_backup_unpins_what_has_expired_and_nothing_else():
 def test_the_status_of_the_queue_manager_tells_of_the_journal():
     """On or off, how long, from where, and the last backup (DB-17)."""
     state = state_after(*JOURNALED, "back-up-journal 7 6 5 +1s")
-    told = query.manager_status(state, "QM1", "w")
+    told = manager_status(state, "QM1", "w")
     assert told["journaling"] is True
     assert told["journal_lifetime_ms"] == 7 * 24 * 3600 * 1000
     assert (told["journal_from"], told["journal_needed_from"]) == (6, 5)

@@ -5,7 +5,11 @@ import copy
 import pytest
 
 from ledgermq.core.queries import questions as query
+from ledgermq.core.queries.destination_status import destination_status, queue_statuses
+from ledgermq.core.queries.manager_status import manager_status
+from ledgermq.core.queries.resync import resync
 from ledgermq.core.queries.storage_status import storage_status
+from ledgermq.core.queries.work_status import session_statuses
 from ledgermq.core.sessions import browsing
 from ledgermq.core.sessions.browsing import Cursor, browse
 from ledgermq.protocol import operations
@@ -39,7 +43,7 @@ def played(*lines: str):
 
 def status(*lines: str, queue: str = "q"):
     """The status of a queue after lines of a script."""
-    found = query.destination_status(played(*lines), "queue:" + queue)
+    found = destination_status(played(*lines), "queue:" + queue)
     assert found is not None
     return found
 
@@ -131,7 +135,7 @@ def test_current_and_pending_add_up():
 def test_unknown_queue_has_no_status_and_no_page():
     """A question about a queue that is not there finds nothing."""
     state = played("open")
-    assert query.destination_status(state, "queue:q") is None
+    assert destination_status(state, "queue:q") is None
 
 
 @pytest.mark.parametrize(("kind", "what"), [("QUEUE", "queue"), ("TOPIC", "topic")])
@@ -139,7 +143,7 @@ def test_the_status_of_a_destination_is_asked_by_its_kind(kind, what):
     """A queue and a topic may have one name: the kind of the question says which is meant."""
     state = played("open", "create q", "create-topic q")
     found = query.answer(state, {"kind": kind, "queue": "q"}, "QM1", "w")
-    assert found.document == query.destination_status(state, f"{what}:q")
+    assert found.document == destination_status(state, f"{what}:q")
     assert found.document is not None
 
 
@@ -162,18 +166,18 @@ def test_what_is_not_there_is_named(kind, what):
 def test_queues_are_listed_by_name():
     """The list of statuses is sorted by name, whatever the order of creation."""
     state = played("open", "create b", "create A", "create c", "create 0")
-    assert [one["name"] for one in query.queue_statuses(state)] == ["0", "A", "b", "c"]
+    assert [one["name"] for one in queue_statuses(state)] == ["0", "A", "b", "c"]
 
 
 def test_questions_change_nothing():
     """No question leaves a trace in the state."""
     state = played("open", "put q A B -> enqueued 0..1", "consumer 1 q")
     before = checks.freeze(state)
-    query.queue_statuses(state)
-    query.manager_status(state, "QM1", "w")
-    query.session_statuses(state)
+    queue_statuses(state)
+    manager_status(state, "QM1", "w")
+    session_statuses(state)
     browse(state.queues["q"], Cursor(9, -1), 1)
-    query.resync(state, identifier("S"))
+    resync(state, identifier("S"))
     assert checks.freeze(state) == before
 
 
@@ -268,7 +272,7 @@ def test_a_page_that_shows_a_group_ends_where_enough_was_looked_at(monkeypatch):
 def test_manager_status_counts_what_there_is():
     """The status of the queue manager holds position, time, settings and counts."""
     state = played("open", "B: open on=S", "create q", "B: alter-manager automatic=no +2s")
-    assert query.manager_status(state, "QM1", "w1") == {
+    assert manager_status(state, "QM1", "w1") == {
         "name": "QM1",
         "position": 3,
         "time": START_US + 2_000_000,
@@ -322,7 +326,7 @@ def test_resync_gives_replies_and_deliveries_in_flight_of_the_connection():
         "B: open",
         "B: put q Z -> enqueued 4..4; S: delivered #5 Z@4",
     )
-    document, outcomes = query.resync(state, identifier("S"))
+    document, outcomes = resync(state, identifier("S"))
     assert (document["last_position"], document["last_index"]) == (10, 1)
     (session,) = document["sessions"]
     assert (session["session"], session["last_sequence"]) == (0, 8)
@@ -359,7 +363,7 @@ def test_resync_is_asked_for_a_connection():
     )
     ask = {"kind": "RESYNC", "connection": identifier("S")}
     found = query.answer(state, ask, "QM1", "w")
-    assert (found.document, found.outcomes) == query.resync(state, identifier("S"))
+    assert (found.document, found.outcomes) == resync(state, identifier("S"))
     assert found.is_large
     assert [type(one) for one in found.outcomes][-1] is Delivered
 
@@ -373,7 +377,7 @@ def test_resync_joins_runs_of_one_consumer_up_to_1000_messages():
         "get 1500 -> accepted; delivered M0..999@0; delivered M1000..1499@1000",
         "ack 3",
     )
-    found = [one for one in query.resync(state, identifier("S"))[1] if isinstance(one, Delivered)]
+    found = [one for one in resync(state, identifier("S"))[1] if isinstance(one, Delivered)]
     assert [(one.first_delivery, len(one.messages)) for one in found] == [
         (1, 2),
         (4, 1000),
@@ -396,7 +400,7 @@ def test_resync_tells_the_message_in_doubt_by_itself():
         "get 9 -> accepted; delivered L@3; delivered in-doubt M@0+1",
         "alive handing=2 -> accepted; delivered in-doubt N@1+1",
     )
-    told = query.resync(state, identifier("S"))[1]
+    told = resync(state, identifier("S"))[1]
     found = [one for one in told if isinstance(one, Delivered)]
     assert [(one.first_delivery, len(one.messages), one.in_doubt) for one in found] == [
         (1, 2, False),
@@ -407,7 +411,7 @@ def test_resync_tells_the_message_in_doubt_by_itself():
 def test_resync_of_an_unknown_connection_names_no_session():
     """A connection whose sessions are gone begins anew."""
     state = played("open", "close -> ended CLOSED")
-    assert query.resync(state, identifier("S")) == (
+    assert resync(state, identifier("S")) == (
         {"last_position": -1, "last_index": -1, "sessions": []},
         [],
     )
@@ -416,7 +420,7 @@ def test_resync_of_an_unknown_connection_names_no_session():
 def test_resync_keeps_the_replies_as_they_were_given():
     """A kept reply comes with its own identity."""
     state = played("open", "put q A -> enqueued 0..0")
-    outcomes = query.resync(state, identifier("S"))[1]
+    outcomes = resync(state, identifier("S"))[1]
     expected = Enqueued(
         position=1, index=0, session=0, session_sequence=1, first_sequence=0, count=1
     )

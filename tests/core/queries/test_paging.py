@@ -10,7 +10,9 @@ from ledgermq.client.link.questions import Answer, whole_answer
 from ledgermq.core.queries import paging
 from ledgermq.core.queries import questions as query
 from ledgermq.core.queries import work_status as work_query
+from ledgermq.core.queries.destination_status import queue_statuses
 from ledgermq.core.queries.paging import place_in
+from ledgermq.core.queries.work_status import session_statuses
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Enqueued
 from support.messages.large_states import LargeState
@@ -67,8 +69,8 @@ def large() -> LargeState:
 
 
 KINDS = {
-    "QUEUES": query.queue_statuses,
-    "SESSIONS": query.session_statuses,
+    "QUEUES": queue_statuses,
+    "SESSIONS": session_statuses,
     "TOPICS": lambda state: query.topic_entries(state, ""),
     "SUBSCRIPTIONS": lambda state: query.subscription_entries(state, ""),
     "TRANSACTIONS": lambda state: query.transaction_entries(state, ""),

@@ -10,6 +10,7 @@ from ledgermq.client.link.questions import Answer, whole_answer
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.queries import paging
 from ledgermq.core.queries import questions as query
+from ledgermq.core.queries.resync import resync
 from ledgermq.core.snapshot.state_records import blocks
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.processor.owner import paged_answers
@@ -82,7 +83,7 @@ def test_an_answer_cut_small_is_the_same_answer(history):
             whole = told(state, 10**9, kind=kind, session=handle)
             assert told(state, SMALL, kind=kind, session=handle) == whole
     for identity in state.connections:
-        document, outcomes = query.resync(state, identity)
+        document, outcomes = resync(state, identity)
         assert caught_up(state, identity) == (document["sessions"], outcomes)
 
 

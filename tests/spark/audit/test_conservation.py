@@ -4,8 +4,11 @@ import random
 
 import pytest
 
-from ledgermq.core.queries.destination_status import subscription_statuses, topic_statuses
-from ledgermq.core.queries.questions import queue_statuses
+from ledgermq.core.queries.destination_status import (
+    queue_statuses,
+    subscription_statuses,
+    topic_statuses,
+)
 from ledgermq_spark.audit.conservation import (
     CONSERVATION,
     PENDING,

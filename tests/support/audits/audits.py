@@ -7,8 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from ledgermq.core.queries.destination_status import subscription_statuses, topic_statuses
-from ledgermq.core.queries.questions import queue_statuses
+from ledgermq.core.queries.destination_status import (
+    queue_statuses,
+    subscription_statuses,
+    topic_statuses,
+)
 from ledgermq.core.snapshot.state_records import blocks, root_of
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.protocol.outcomes import Addressed

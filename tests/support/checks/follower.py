@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.queries.destination_status import topic_statuses
-from ledgermq.core.queries.questions import queue_statuses
+from ledgermq.core.queries.destination_status import queue_statuses, topic_statuses
 from ledgermq.core.snapshot.state_records import block_of, take_touched_blocks
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.processor.checkpoints.digests import chunk_digest, state_digest

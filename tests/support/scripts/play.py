@@ -11,11 +11,20 @@ from dataclasses import replace
 from typing import Any
 
 from ledgermq.core.apply import apply, new_state, next_deadline
-from ledgermq.core.manual.journal_operations import journal_status
-from ledgermq.core.queries import destination_status as topic_query
 from ledgermq.core.queries import questions as query
+from ledgermq.core.queries.destination_status import (
+    binding_entries,
+    blocked_status,
+    destination_status,
+    queue_statuses,
+    source_entries,
+    subscription_statuses,
+    topic_statuses,
+)
 from ledgermq.core.queries.group_status import group_document
+from ledgermq.core.queries.manager_status import journal_status, manager_status
 from ledgermq.core.queries.storage_status import storage_status
+from ledgermq.core.queries.work_status import session_statuses
 from ledgermq.core.sessions.browsing import Cursor, browse
 from ledgermq.core.snapshot.destination_records import store_name
 from ledgermq.core.state.manager import QueueManager
@@ -68,8 +77,8 @@ class Player:
         self.restarts = restarts
         self.thawed = new_state()
         self.book = MovesBook()
-        self.queue_statuses = query.queue_statuses(self.state)
-        self.topic_statuses = topic_query.topic_statuses(self.state)
+        self.queue_statuses = queue_statuses(self.state)
+        self.topic_statuses = topic_statuses(self.state)
         self.clock_us = START_US
         self.names: dict[int, str] = {}
         self.handles: dict[str, int] = {}
@@ -135,24 +144,24 @@ class Player:
             restored = checks.contents(self.thawed)
             assert restored == kept, "the snapshot does not tell the whole state"
         assert next_deadline(self.thawed) == next_deadline(state)
-        self.queue_statuses = query.queue_statuses(state)
-        self.topic_statuses = topic_query.topic_statuses(state)
+        self.queue_statuses = queue_statuses(state)
+        self.topic_statuses = topic_statuses(state)
         if self.model is not None:
             expected = self.model.apply(operation, position, self.clock_us)
             assert checks.outcome_records(found) == expected, "the model answers otherwise"
             assert self.queue_statuses == self.model.queue_statuses()
             for place in state.destinations:
-                told = topic_query.blocked_status(state, place.destination)
+                told = blocked_status(state, place.destination)
                 assert told == self.model.blocked_status(place.destination)
             assert self.topic_statuses == self.model.topic_statuses()
-            assert topic_query.subscription_statuses(state) == self.model.subscription_statuses()
-            told = [document for _, document in topic_query.binding_entries(state, "")]
+            assert subscription_statuses(state) == self.model.subscription_statuses()
+            told = [document for _, document in binding_entries(state, "")]
             assert told == self.model.bindings
-            assert query.session_statuses(state) == list(self.model.session_statuses())
+            assert session_statuses(state) == list(self.model.session_statuses())
             assert _stored(state) == self.model.stored()
             assert [_numbers(one) for one in state.sessions.values()] == self.model.numbers()
             compare_groups(state, self.model)
-            told = [document for _, document in topic_query.source_entries(state, "")]
+            told = [document for _, document in source_entries(state, "")]
             assert told == self.model.source_statuses()
             assert storage_status(state, -1, 1000) == self.model.storage_status()
             assert journal_status(state) == self.model.journal_status()
@@ -199,7 +208,7 @@ class Player:
 
     def ask_status(self, line: Line) -> None:
         """`status QUEUE name=value`, or `status QUEUE none`."""
-        status = query.destination_status(self.state, "queue:" + line.words[0])
+        status = destination_status(self.state, "queue:" + line.words[0])
         if line.words[1:] == ["none"]:
             self._equal("status", status, None)
             return
@@ -209,12 +218,12 @@ class Player:
     def ask_blocked(self, line: Line) -> None:
         """`blocked QUEUE name=value`: what waits for a quota."""
         word = line.words[0]
-        told = topic_query.blocked_status(self.state, word if ":" in word else "queue:" + word)
+        told = blocked_status(self.state, word if ":" in word else "queue:" + word)
         self._compare_options(line, told, {})
 
     def ask_topic(self, line: Line) -> None:
         """`topic TOPIC name=value`, or `topic TOPIC none`."""
-        found = topic_query.topic_statuses(self.state)
+        found = topic_statuses(self.state)
         named = [one for one in found if one["name"] == line.words[0]]
         if line.words[1:] == ["none"]:
             self._equal("topic", named, [])
@@ -227,7 +236,7 @@ class Player:
     def ask_subscription(self, line: Line) -> None:
         """`subscription TOPIC NAME name=value`, `subscription TOPIC NAME none`; NAME `-`: all."""
         topic, name = line.words[:2]
-        found = topic_query.subscription_statuses(self.state)
+        found = subscription_statuses(self.state)
         named = [one for one in found if one["topic"] == topic and name in ("-", one["name"])]
         if line.words[2:] == ["none"]:
             self._equal("subscription", named, [])
@@ -243,7 +252,7 @@ class Player:
             self._equal("session", session, None)
             return
         assert session is not None, f"no session {name}"
-        found = query.session_statuses(self.state)
+        found = session_statuses(self.state)
         status = next(one for one in found if one["session"] == session.handle)
         first = session.consumers.get(1)
         status["credit"] = first.credit if first is not None else None
@@ -260,7 +269,7 @@ class Player:
 
     def ask_manager(self, line: Line) -> None:
         """`manager name=value`."""
-        status = query.manager_status(self.state, "QM1", "worker")
+        status = manager_status(self.state, "QM1", "worker")
         status["stood_still"] = self.state.time_stood_still
         self._compare_options(line, status, {})
 

@@ -6,17 +6,12 @@ was on, from where on the journal begins, and what the last backup said.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ledgermq.core.entry import Entry
 from ledgermq.core.ranges import check_actor
 from ledgermq.core.state.journal import Backup
-from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Session
 from ledgermq.protocol.administration import BackUpJournal
 from ledgermq.protocol.reasons import Reason, Refusal
-
-Record = dict[str, Any]
 
 
 def back_up_journal(entry: Entry, session: Session, operation: BackUpJournal) -> Refusal | None:
@@ -46,14 +41,3 @@ def back_up_journal(entry: Entry, session: Session, operation: BackUpJournal) ->
         )
     journal.backed_up(Backup(entry.position, entry.state.time, through, kept_from, needed_from))
     return None
-
-
-def journal_status(state: QueueManager) -> Record:
-    journal = state.journal
-    return {
-        "journaling": journal.is_on,
-        "journal_lifetime_ms": journal.lifetime_ms,
-        "journal_from": journal.kept_from if journal.intervals else None,
-        "journal_needed_from": journal.needs_from,
-        "journal_backup": None if journal.backup is None else journal.backup._asdict(),
-    }

@@ -8,20 +8,18 @@ from typing import Any, Final
 from ledgermq.core.delivery.delivering import delivered_message
 from ledgermq.core.destinations.by_name import UNKNOWN, find_destination
 from ledgermq.core.manual.choice import Chosen, choose
-from ledgermq.core.manual.journal_operations import journal_status
 from ledgermq.core.order.group_positions import disagreement
 from ledgermq.core.order.selecting import selector_of
-from ledgermq.core.puts.quotas import held_by_all
 from ledgermq.core.queries.destination_status import (
     binding_entries,
     destination_status,
     queue_entries,
-    queue_statuses,
     source_entries,
     subscription_entries,
     topic_entries,
 )
 from ledgermq.core.queries.group_status import group_document, group_statuses
+from ledgermq.core.queries.manager_status import manager_status
 from ledgermq.core.queries.obstacles import obstacles_document
 from ledgermq.core.queries.paging import page_of, place_in
 from ledgermq.core.queries.pins import pins_document
@@ -30,7 +28,6 @@ from ledgermq.core.queries.storage_status import storage_status
 from ledgermq.core.queries.work_status import (
     session_document,
     session_entries,
-    session_statuses,
     transaction_document,
     transaction_entries,
 )
@@ -38,10 +35,8 @@ from ledgermq.core.quoting import quoted
 from ledgermq.core.sessions.browsing import Cursor, browse
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Queue
-from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.protocol.answers import Answer
-from ledgermq.protocol.documents.fields import Document, document_of
-from ledgermq.protocol.documents.manager import QueueManagerStatus
+from ledgermq.protocol.documents.fields import Document
 from ledgermq.protocol.get_options import PLAIN, Options, check
 from ledgermq.protocol.limits import (
     DELIVERED_CONTENT_BYTES_MAX,
@@ -50,16 +45,6 @@ from ledgermq.protocol.limits import (
 )
 from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.protocol.reasons import Reason, Refusal
-from ledgermq.protocol.settings import redelivery_of
-
-__all__ = [
-    "answer",
-    "destination_status",
-    "manager_status",
-    "queue_statuses",
-    "resync",
-    "session_statuses",
-]
 
 
 def answer(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> Answer:
@@ -203,29 +188,3 @@ LISTINGS: Final[dict[str, Callable[[QueueManager, str], Iterator[tuple[str, Docu
     "TOPICS": topic_entries,
     "TRANSACTIONS": transaction_entries,
 }
-
-
-def manager_status(state: QueueManager, name: str, worker: str) -> Document:
-    held, held_bytes = held_by_all(state)
-    mark = state.resume_mark or ResumeMark(0, 0)
-    whole = document_of(
-        QueueManagerStatus,
-        state,
-        name=name,
-        time_reference=None if state.time_reference < 0 else state.time_reference,
-        version=state.active_version,
-        maximum_lifetime_ms=state.lifetimes.maximum_ms,
-        messages=held,
-        bytes=held_bytes,
-        messages_resume=mark.messages,
-        bytes_resume=mark.bytes,
-        redelivery=redelivery_of(state.redelivery),
-        **journal_status(state),
-        queues=len(state.queues),
-        topics=len(state.topics),
-        subscriptions=len(state.subscriptions),
-        connections=len(state.connections),
-        sessions=len(state.sessions),
-        worker=worker,
-    )
-    return whole | {"digest": None}
