@@ -61,8 +61,7 @@ def advance(entry: Entry, operation: Operation, time: int) -> None:
     while True:
         births, ends = _moment(state.births), _moment(state.deadlines)
         time_outs, units = _moment(state.time_outs), _moment(state.unit_limits)
-        moments = (births, ends, time_outs, units)
-        due = min((one for one in moments if one is not None), default=None)
+        due = _earliest(births, ends, time_outs, units)
         if due is None or due > state.time:
             break
         if due == ends:
@@ -82,6 +81,10 @@ def _moment(due: LazyHeap[Any]) -> int | None:
     return None if first is None else first[0]
 
 
+def _earliest(*moments: int | None) -> int | None:
+    return min((one for one in moments if one is not None), default=None)
+
+
 def _end_waits(entry: Entry, due: int) -> None:
     """Makes available what may be delivered from a moment on, and delivers (INF-01, INF-11)."""
     for *_, message in entry.state.births.take_through((due + 1,)):
@@ -99,7 +102,7 @@ def _end(entry: Entry, session: Session) -> None:
 
 def next_deadline(state: QueueManager) -> int | None:
     """The next moment in µs at which something falls due, or None."""
-    moments = (
+    return _earliest(
         _moment(state.deadlines),
         _moment(state.births),
         _moment(state.expiries),
@@ -107,4 +110,3 @@ def next_deadline(state: QueueManager) -> int | None:
         _moment(state.unit_limits),
         state.lifetimes.next(state.stores, state.time),
     )
-    return min((one for one in moments if one is not None), default=None)

@@ -25,7 +25,7 @@ def begin_unit_of_work(entry: Entry, session: Session) -> None:
 
 def restart_limits(state: QueueManager, session: Session, began: int, active: int) -> None:
     """Sets when a unit of work is over that began, and had something put or got, at times in µs."""
-    limit_ms = shorter(state.unit_of_work_time_limit_ms, session.unit_of_work_time_limit_ms)
+    limit_ms = _time_limit_ms(state, session)
     session.unit_of_work_over_at = _due(began, limit_ms)
     if limit_ms:
         state.unit_limits.add((session.unit_of_work_over_at, session.handle))
@@ -33,11 +33,19 @@ def restart_limits(state: QueueManager, session: Session, began: int, active: in
 
 
 def _restart_idleness(state: QueueManager, session: Session, active: int) -> None:
-    limit_ms = shorter(state.unit_of_work_idle_limit_ms, session.unit_of_work_idle_limit_ms)
+    limit_ms = _idle_limit_ms(state, session)
     due = _due(active, limit_ms)
     if limit_ms:
         state.unit_limits.add((due, session.handle))
     session.unit_of_work_idle_at = due
+
+
+def _time_limit_ms(state: QueueManager, session: Session) -> int:
+    return shorter(state.unit_of_work_time_limit_ms, session.unit_of_work_time_limit_ms)
+
+
+def _idle_limit_ms(state: QueueManager, session: Session) -> int:
+    return shorter(state.unit_of_work_idle_limit_ms, session.unit_of_work_idle_limit_ms)
 
 
 def shorter(one_ms: int, other_ms: int) -> int:
@@ -52,7 +60,6 @@ def _due(since: int, limit_ms: int) -> int:
 def broken_limit(state: QueueManager, session: Session, due: int) -> str:
     """Which limit ended a unit of work at a time in µs, in words."""
     if session.unit_of_work_over_at == due:
-        limit_ms = shorter(state.unit_of_work_time_limit_ms, session.unit_of_work_time_limit_ms)
-        return f"its time limit: it was open for {limit_ms} ms"
-    limit_ms = shorter(state.unit_of_work_idle_limit_ms, session.unit_of_work_idle_limit_ms)
+        return f"its time limit: it was open for {_time_limit_ms(state, session)} ms"
+    limit_ms = _idle_limit_ms(state, session)
     return f"its idle limit: nothing was put or got in it for {limit_ms} ms"
