@@ -27,7 +27,6 @@ from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import (
     BlockedPut,
     GroupedMessage,
-    Message,
     Queue,
     Session,
 )
@@ -151,16 +150,13 @@ def _put_now(entry: Entry, put: BlockedPut, queue: Queue) -> Reply | Refusal:
     before = duplicate(entry, put.session, queue, name, put.sequence)
     if before is not None:
         return before
-    records: list[Group | None] = []
-    grouped: list[Message] = []
     for message in put.messages:
         message.queue = queue
-        record = group_record(message)
-        if record is not None:
-            record["logical_order"] = message.put_index in put.logical_order
-            assert isinstance(message, GroupedMessage), "it has a position in a group"
-            records.append(record)
-            grouped.append(message)
+    grouped = [one for one in put.messages if isinstance(one, GroupedMessage)]
+    records: list[Group] = [
+        {**group_record(one), "logical_order": one.put_index in put.logical_order}
+        for one in grouped
+    ]
     warning = check_groups(put.session, queue, records, grouped)
     if isinstance(warning, Refusal):
         return warning

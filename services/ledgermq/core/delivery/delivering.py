@@ -29,7 +29,7 @@ from ledgermq.core.order.waiting_consumers import (
 from ledgermq.core.puts.grouping import group_record
 from ledgermq.core.state.group_order import SortKey
 from ledgermq.core.state.message_states import AVAILABLE
-from ledgermq.core.state.records import Consumer, Message, Queue, WaitingKey
+from ledgermq.core.state.records import Consumer, GroupedMessage, Message, Queue, WaitingKey
 from ledgermq.core.structures.available import Available
 from ledgermq.core.unit_limits import take_part
 from ledgermq.protocol.get_options import PLAIN
@@ -377,6 +377,6 @@ def _delivered_header(message: Message) -> DeliveredHeader:
         "type": None if header is None else header["type"],
         "expires_at": -1 if times is None else times.expires_at,
         "deliver_at": -1 if times is None else times.deliver_at,
-        "group": group_record(message),
+        "group": group_record(message) if isinstance(message, GroupedMessage) else None,
         "origin": message.origin,
     }

@@ -55,13 +55,11 @@ def set_group(
         message.length = record["length"]
 
 
-def group_record(message: Message) -> GroupRecord | None:
+def group_record(message: GroupedMessage) -> GroupRecord:
     """A message's position as the log writes it; whether its writer kept the order is forgotten."""
-    group, flags = message.group, message.flags
-    if group is None:
-        return None
+    flags = message.flags
     return {
-        "group_id": group.group_id,
+        "group_id": message.group.group_id,
         "group_sequence": message.group_sequence,
         "offset": message.offset,
         "length": message.length,
@@ -83,19 +81,16 @@ def without_group(header: Header) -> Header | None:
 def check_groups(
     session: Session,
     queue: Queue,
-    records: Sequence[GroupRecord | None],
-    messages: list[Message],
+    records: Sequence[GroupRecord],
+    messages: Sequence[GroupedMessage],
 ) -> str | Refusal:
-    """Checks the positions of a Put's messages; the reason code of a warning, or empty (GRP-43).
+    """Checks the positions of messages; the reason code of a warning, or empty (GRP-43).
 
-    `records` are what the Put says of groups, one for each message.
+    `records` are what their Put says of the groups, one for each.
     """
     fresh: dict[bytes, Group[GroupedMessage]] = {}
     warning = ""
     for record, message in zip(records, messages, strict=True):
-        if not isinstance(message, GroupedMessage):
-            continue
-        assert record is not None, "a grouped message was made from a group"
         where = f"message {message.put_index}"
         if isinstance(queue, Topic):
             return Refusal(

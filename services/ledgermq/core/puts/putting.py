@@ -56,9 +56,9 @@ def put(entry: Entry, session: Session, operation: Put) -> Reply | Refusal | Wai
     if isinstance(messages, Refusal):
         return messages
     warning = ""
-    grouped = [one for one in messages if one.group is not None]
-    if grouped:
-        records = [operation.messages[one.put_index]["header"]["group"] for one in grouped]
+    if grouped := [one for one in messages if isinstance(one, GroupedMessage)]:
+        found = (one.get("header", {}).get("group") for one in operation.messages)
+        records = [one for one in found if one is not None]
         checked = check_groups(session, queue, records, grouped)
         if isinstance(checked, Refusal):
             return checked

@@ -32,7 +32,7 @@ def stored_message(message: Message, *, in_storage: bool = True) -> Record:
     `in_storage`: it has its segment; what waits for room has none.
     """
     header: Record | None = None if message.header is None else {**message.header}
-    if message.group is not None:
+    if isinstance(message, GroupedMessage):
         header = {**(NO_HEADER if header is None else header), "group": group_record(message)}
     times = message.times or _NO_TIMES
     body_position, body_index = message.body or (-1, -1)
