@@ -8,7 +8,7 @@ part that comes by the hundred.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NotRequired, TypeAlias, TypedDict
+from typing import Any, Final, NotRequired, TypeAlias, TypedDict
 
 PropertyValue: TypeAlias = bool | int | float | str
 
@@ -53,6 +53,19 @@ class Header(TypedDict):
     age_ms: int
     group: NotRequired[Group | None]
     redelivery_limit: NotRequired[int]
+
+
+# One that says nothing.
+NO_HEADER: Final[Header] = {
+    "properties": {},
+    "correlation_id": None,
+    "type": None,
+    "time_to_live_ms": 0,
+    "delivery_delay_ms": 0,
+    "age_ms": 0,
+    "group": None,
+    "redelivery_limit": -1,
+}
 
 
 class PutMessage(TypedDict):

@@ -16,10 +16,9 @@ from ledgermq.client.session import Session
 from ledgermq.errors import LedgerMQError, MessageFormatError
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.limits import CONTENT_BYTES_MAX
-from ledgermq.protocol.operations import PutMessage
+from ledgermq.protocol.operations import NO_HEADER, PutMessage
 from ledgermq.protocol.outcomes import Delivered, DeliveredMessage
 from ledgermq.wire.framing.codec import UndecodableError, decode_chunk, encode_chunk
-from ledgermq.wire.framing.header_lists import NO_HEADER
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection

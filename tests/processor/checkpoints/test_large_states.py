@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from ledgermq.core.puts.grouping import NO_HEADER
 from ledgermq.protocol import operations as op
+from ledgermq.protocol.operations import NO_HEADER
 from ledgermq.wire.framing.codec import decode_record
 from support.brokers import topic_surgery as surgery
 from support.checks.history import check_history

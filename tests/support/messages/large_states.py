@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.puts.grouping import NO_HEADER
 from ledgermq.protocol import operations as op
+from ledgermq.protocol.operations import NO_HEADER
 from ledgermq.protocol.outcomes import Enqueued, Opened, Outcome
 
 START_US = 1_790_000_000_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledgermq.wire.framing.header_lists import NO_HEADER
+from ledgermq.protocol.operations import NO_HEADER
 from support.model.journal import ModelJournal
 from support.model.moves import SETTINGS
 from support.model.storage import LIVE

@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgermq.protocol.header_size import header_bytes
-from ledgermq.protocol.operations import Put
+from ledgermq.protocol.operations import NO_HEADER, Put
 from ledgermq.protocol.outcomes import EMPTY_HEADER
 from ledgermq.wire.content.content import ContentError
 from ledgermq.wire.content.message_header import header_of, make_header
 from ledgermq.wire.framing.codec import decode_operation, encode_operation, encode_record
-from ledgermq.wire.framing.header_lists import NO_HEADER
 
 texts = st.text(st.characters(exclude_categories=("Cs",)))
 keys = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=255)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from ledgermq.core.state.group import (
     IN_GROUP,
@@ -22,21 +21,11 @@ from ledgermq.core.state.records import (
     Topic,
 )
 from ledgermq.protocol.limits import GROUP_ID_BYTES, GROUP_SEQUENCE_MAX, OFFSET_MAX
+from ledgermq.protocol.operations import NO_HEADER, Header
 from ledgermq.protocol.operations import Group as GroupRecord
-from ledgermq.protocol.operations import Header
 from ledgermq.protocol.reasons import Reason, Refusal
 
 NO_GROUP_ID = bytes(GROUP_ID_BYTES)
-# A header that says nothing, but for a group.
-NO_HEADER: Final[Header] = {
-    "properties": {},
-    "correlation_id": None,
-    "type": None,
-    "time_to_live_ms": 0,
-    "delivery_delay_ms": 0,
-    "age_ms": 0,
-    "redelivery_limit": -1,
-}
 
 
 def set_group(
@@ -73,8 +62,7 @@ def group_record(message: GroupedMessage) -> GroupRecord:
 
 def without_group(header: Header) -> Header | None:
     """What a header says beside the group, if anything; the state keeps the group by itself."""
-    rest: Header = {**NO_HEADER, **header}
-    rest.pop("group", None)
+    rest: Header = {**NO_HEADER, **header, "group": None}
     return None if rest == NO_HEADER else rest
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import Any, Final
 
-from ledgermq.core.puts.grouping import NO_HEADER, group_record, set_group, without_group
+from ledgermq.core.puts.grouping import group_record, set_group, without_group
 from ledgermq.core.snapshot.fields import Record
 from ledgermq.core.state.group import IN_UNIT_OF_WORK, Group
 from ledgermq.core.state.records import (
@@ -21,6 +21,7 @@ from ledgermq.core.state.records import (
     Times,
 )
 from ledgermq.core.state.storage import Storage
+from ledgermq.protocol.operations import NO_HEADER
 
 _times_of = itemgetter("expires_at", "deliver_at", "redelivery_limit")
 _NO_TIMES: Final = Times(-1, -1)

@@ -17,11 +17,11 @@ from fastavro import schemaless_reader, schemaless_writer
 
 from ledgermq.protocol import administration, operations, outcomes
 from ledgermq.protocol.limits import LIST_ENTRIES_MAX, PROTOCOL_VERSION
-from ledgermq.protocol.operations import Operation, Put, Unreadable
+from ledgermq.protocol.operations import NO_HEADER, Operation, Put, Unreadable
 from ledgermq.protocol.outcomes import EMPTY_HEADER, Delivered, Outcome
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.confluent import SINGLE_OBJECT, SINGLE_OBJECT_BYTES
-from ledgermq.wire.framing.header_lists import NO_HEADER, join, split
+from ledgermq.wire.framing.header_lists import join, split
 from ledgermq.wire.framing.list_entries import has_too_many_entries
 from ledgermq.wire.framing.schemas import CHUNK, KnownSchema, by_fingerprint, by_name
 

@@ -9,19 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ledgermq.protocol.operations import Header
-
 GROUP: Final = "ledgermq.message.Group"
-NO_HEADER: Final[Header] = {
-    "properties": {},
-    "correlation_id": None,
-    "type": None,
-    "time_to_live_ms": 0,
-    "delivery_delay_ms": 0,
-    "age_ms": 0,
-    "group": None,
-    "redelivery_limit": -1,
-}
 
 
 def split(messages: Sequence[Any], empty: Mapping[str, Any]) -> list[Any]:
