@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from operator import attrgetter
-from typing import Final
 
 from ledgermq.core.entry import Entry, Moves
 from ledgermq.core.state.group import AWAY, MEMBER, Group
@@ -42,10 +40,10 @@ from ledgermq.core.state.records import (
     Session,
     Subscription,
     Topic,
+    bytes_of,
 )
 from ledgermq.protocol.limits import BLOCK_MESSAGES
 
-SIZE: Final = attrgetter("size_bytes")
 # Who gets or had messages, and the numbers of their deliveries, once they are known.
 Flight = tuple[Consumer, Sequence[int]]
 
@@ -83,7 +81,7 @@ def move(
     assert after in MOVES[before], f"{NAMES[before]} to {NAMES[after]} is no move"
     if not messages:
         return
-    count, size_bytes = len(messages), sum(map(SIZE, messages))
+    count, size_bytes = len(messages), bytes_of(messages)
     counts, sizes = store.counts, store.sizes
     if entry.listener is not None and not UNACKNOWLEDGED <= after <= UNCOMMITTED_GET:
         report(entry, store, messages, (before, after, cause), until, flight, session)

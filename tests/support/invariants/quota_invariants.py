@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledgermq.core.destinations.by_name import find_destination
-from ledgermq.core.puts.quotas import bytes_of, fits
+from ledgermq.core.puts.quotas import fits
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import (
     AVAILABLE,
@@ -13,7 +13,7 @@ from ledgermq.core.state.message_states import (
     UNCOMMITTED,
     UNCOMMITTED_GET,
 )
-from ledgermq.core.state.records import Queue, Session, Subscription, Topic
+from ledgermq.core.state.records import Queue, Session, Subscription, Topic, bytes_of
 from ledgermq.protocol.limits import BLOCKED_MESSAGES_MAX, BLOCKED_PUTS_MAX, REPLIES_MAX
 from ledgermq.protocol.settings import DEFAULTS, FIFO
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import attrgetter
-from typing import Final
 
 from ledgermq.core.delivery.expiry import expire_due
 from ledgermq.core.destinations.subscriptions import retire
@@ -29,14 +27,19 @@ from ledgermq.core.order.waiting_consumers import (
 from ledgermq.core.puts.grouping import group_record
 from ledgermq.core.state.group_order import SortKey
 from ledgermq.core.state.message_states import AVAILABLE
-from ledgermq.core.state.records import Consumer, GroupedMessage, Message, Queue, WaitingKey
+from ledgermq.core.state.records import (
+    SORT_KEY,
+    Consumer,
+    GroupedMessage,
+    Message,
+    Queue,
+    WaitingKey,
+)
 from ledgermq.core.structures.available import Available
 from ledgermq.core.unit_limits import take_part
 from ledgermq.protocol.get_options import PLAIN
 from ledgermq.protocol.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.protocol.outcomes import EMPTY_HEADER, Delivered, DeliveredHeader, DeliveredMessage
-
-SORT_KEY: Final = attrgetter("sort_key")
 
 # A consumer, what it is given at once, and how much credit that costs it.
 Given = tuple[Consumer, Sequence[Message], int]

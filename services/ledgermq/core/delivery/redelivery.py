@@ -14,21 +14,16 @@ before anything can be delivered.
 
 from __future__ import annotations
 
-from operator import attrgetter
-from typing import Final
-
 from ledgermq.core.destinations.numbering import REDELIVERY_LIMIT, REJECTED, transfer
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import Flight, in_flight_of, move, state_of
 from ledgermq.core.state.group import LAST_IN_GROUP
 from ledgermq.core.state.group_order import GROUP_PARKED
 from ledgermq.core.state.message_states import AVAILABLE, DELAYED, DROPPED, GONE, MOVED, UNBORN
-from ledgermq.core.state.records import Consumer, Message, Queue
+from ledgermq.core.state.records import CREATED_POSITION, Consumer, Message, Queue
 from ledgermq.protocol.limits import TIMING_MS_MAX
 from ledgermq.protocol.rounding import MILLISECOND_US, rounded
 from ledgermq.protocol.settings import RedeliveryStep
-
-CREATED_POSITION: Final = attrgetter("created_position")
 
 
 def back_out(entry: Entry, message: Message, flight: Flight, delay_ms: int) -> None:

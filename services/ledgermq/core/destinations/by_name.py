@@ -16,7 +16,7 @@ from ledgermq.core.order.orders import use_group_order
 from ledgermq.core.quoting import quoted
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import GONE, PURGED, UNCOMMITTED
-from ledgermq.core.state.records import Connection, Queue, Session, Topic
+from ledgermq.core.state.records import Connection, Queue, Session, Topic, bytes_of
 from ledgermq.protocol.limits import TEMPORARY, is_name
 from ledgermq.protocol.operations import CreateTemporary
 from ledgermq.protocol.reasons import Reason, Refusal
@@ -261,7 +261,7 @@ def end_temporaries(entry: Entry, connection: Connection) -> None:
 def _drop_open_puts(entry: Entry, session: Session, found: Queue) -> None:
     messages = session.open_puts.pop(found.destination, [])
     move(entry, found, messages, UNCOMMITTED, GONE, cause=PURGED, session=session)
-    session.open_bytes -= sum(one.size_bytes for one in messages)
+    session.open_bytes -= bytes_of(messages)
     session.open_ids = [one for one in session.open_ids if one.destination != found.destination]
     for key in [one for one in session.open_groups if one[0] == found.destination]:
         del session.open_groups[key]

@@ -6,7 +6,6 @@ So does what left another destination and goes on here, as a new message (INF-12
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import attrgetter
 from typing import Final
 
 from ledgermq.core.destinations.by_name import find_destination
@@ -26,6 +25,7 @@ from ledgermq.core.state.message_states import (
     UNBORN,
 )
 from ledgermq.core.state.records import (
+    CREATED_POSITION,
     Connection,
     Message,
     Queue,
@@ -37,8 +37,6 @@ from ledgermq.core.state.records import (
 from ledgermq.core.state.topics import Publication
 from ledgermq.protocol.limits import BLOCK_MESSAGES
 from ledgermq.protocol.outcomes import Origin
-
-CREATED_POSITION: Final = attrgetter("created_position")
 
 # Why something was moved: reasons that the fold itself gives, and one that an application does.
 REDELIVERY_LIMIT: Final = "redelivery-limit"

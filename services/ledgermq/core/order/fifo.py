@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from operator import attrgetter
 
-from ledgermq.core.state.records import Message, Queue, Session
+from ledgermq.core.state.records import SORT_KEY, Message, Queue, Session
 from ledgermq.protocol.operations import DeliveryRange
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import CONCURRENT, PROTECTED, SERIALIZED
-
-SORT_KEY = attrgetter("sort_key")
 
 
 def numbers_in(ranges: Iterable[DeliveryRange]) -> list[int]:

@@ -13,7 +13,6 @@ from typing import Final
 from ledgermq.core.destinations.by_name import find_destination
 from ledgermq.core.entry import Entry
 from ledgermq.core.puts.quotas import (
-    bytes_of,
     fits,
     has_quota,
     hold_up,
@@ -23,7 +22,7 @@ from ledgermq.core.puts.quotas import (
 )
 from ledgermq.core.ranges import check_range
 from ledgermq.core.state.manager import QueueManager
-from ledgermq.core.state.records import BlockedPut, Message, Queue, Session
+from ledgermq.core.state.records import BlockedPut, Message, Queue, Session, bytes_of
 from ledgermq.protocol.limits import BLOCKED_MESSAGES_MAX, BLOCKED_PUTS_MAX, TIMING_MS_MAX
 from ledgermq.protocol.operations import Put
 from ledgermq.protocol.outcomes import Reply

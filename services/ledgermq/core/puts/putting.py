@@ -10,11 +10,18 @@ from ledgermq.core.entry import Entry
 from ledgermq.core.moves import move
 from ledgermq.core.puts.blocked import WAITS, Waits, block, must_block
 from ledgermq.core.puts.grouping import check_groups, join_open_groups, set_group, without_group
-from ledgermq.core.puts.quotas import bytes_of, check_transaction_size
+from ledgermq.core.puts.quotas import check_transaction_size
 from ledgermq.core.puts.sources import check_source, note_taken
 from ledgermq.core.state.group import Group
 from ledgermq.core.state.message_states import NEW, UNCOMMITTED
-from ledgermq.core.state.records import GroupedMessage, Message, Queue, SegmentMessage, Session
+from ledgermq.core.state.records import (
+    GroupedMessage,
+    Message,
+    Queue,
+    SegmentMessage,
+    Session,
+    bytes_of,
+)
 from ledgermq.core.unit_limits import take_part
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.limits import (

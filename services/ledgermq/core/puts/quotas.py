@@ -7,22 +7,14 @@ that goes elsewhere or one that comes back is never refused by a quota (decision
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import attrgetter
-from typing import Final
 
 from ledgermq.core.destinations.by_name import THE_QUEUE_MANAGER
 from ledgermq.core.state.manager import QueueManager
-from ledgermq.core.state.records import Message, Queue, Session
+from ledgermq.core.state.records import SIZE, Message, Queue, Session
 from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.protocol.limits import UNIT_OF_WORK_DESTINATIONS_MAX
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import DEFAULTS
-
-SIZE: Final = attrgetter("size_bytes")
-
-
-def bytes_of(messages: Iterable[Message]) -> int:
-    return sum(map(SIZE, messages))
 
 
 def has_quota(state: QueueManager, queue: Queue) -> bool:

@@ -11,7 +11,7 @@ from ledgermq.core.order.fifo import first_received, is_serialized
 from ledgermq.core.order.single_active import stands_by
 from ledgermq.core.queries.paging import page_of, place_in
 from ledgermq.core.state.manager import QueueManager
-from ledgermq.core.state.records import Consumer, Message, Session
+from ledgermq.core.state.records import Consumer, Message, Session, bytes_of
 from ledgermq.protocol.documents.fields import Document, document_of
 from ledgermq.protocol.documents.sessions import (
     ConsumerState,
@@ -126,7 +126,7 @@ def _counted(destination: str, messages: list[Message]) -> Document:
         None,
         destination=destination,
         messages=len(messages),
-        bytes=sum(one.size_bytes for one in messages),
+        bytes=bytes_of(messages),
     )
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ledgermq.core.delivery.delivering import delivered_message
 from ledgermq.core.order.group_positions import available_item, position_after, unit_of
 from ledgermq.core.order.selecting import is_permitted, is_wanted, matches
-from ledgermq.core.state.records import Message, Queue
+from ledgermq.core.state.records import Message, Queue, bytes_of
 from ledgermq.protocol.get_options import PLAIN, GroupPosition, Options
 from ledgermq.protocol.limits import (
     BROWSE_EXAMINED_MAX,
@@ -63,7 +63,7 @@ def browse(
     for unit, behind in _units(queue, cursor, selector, options):
         if unit is None:
             return Page(page, True, behind, _is_large(page, page_bytes))
-        unit_bytes = sum(one.size_bytes for one in unit)
+        unit_bytes = bytes_of(unit)
         full = page_bytes + unit_bytes > DELIVERED_CONTENT_BYTES_MAX
         if page and (len(page) >= limit or full):
             return Page(page, True, cursor, _is_large(page, page_bytes))

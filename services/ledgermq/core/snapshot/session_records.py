@@ -7,14 +7,13 @@ from typing import Final
 from ledgermq.core.destinations.by_name import find_destination, new_destination
 from ledgermq.core.puts.blocked import add_blocked
 from ledgermq.core.puts.grouping import join_open_groups
-from ledgermq.core.puts.quotas import bytes_of
 from ledgermq.core.sessions import connections
 from ledgermq.core.snapshot.fields import Fields, Record
 from ledgermq.core.snapshot.message_records import message_from, stored_message
 from ledgermq.core.state.known_ids import OpenId
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import UNCOMMITTED
-from ledgermq.core.state.records import BlockedPut, Connection, Consumer, Message, Session
+from ledgermq.core.state.records import BlockedPut, Connection, Consumer, Message, Session, bytes_of
 from ledgermq.protocol.get_options import PLAIN, GroupPosition, Options
 from ledgermq.protocol.operations import Commit
 from ledgermq.protocol.outcomes import Reply

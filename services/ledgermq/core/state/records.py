@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Final
 
 from ledgermq.core.state.group import Group
 from ledgermq.core.state.group_order import GroupOrder, SortKey
@@ -35,6 +37,10 @@ from ledgermq.protocol.outcomes import Origin, Reply
 from ledgermq.protocol.settings import DEFAULTS, Settings
 from ledgermq.selector import Selector, text_of
 
+SIZE: Final = attrgetter("size_bytes")
+# By which what comes first is found: in order of delivery, and of what was made.
+SORT_KEY: Final = attrgetter("sort_key")
+CREATED_POSITION: Final = attrgetter("created_position")
 # The text of a selector, empty for none, and the options.
 OrderKey = tuple[str, Options]
 # Name and partition.
@@ -185,6 +191,10 @@ class SegmentMessage(GroupedMessage):
     """A segment: its data are `length` long from `offset` on in their logical message."""
 
     __slots__ = ("length", "offset")
+
+
+def bytes_of(messages: Iterable[Message]) -> int:
+    return sum(map(SIZE, messages))
 
 
 class Order(Available[Message]):
@@ -564,4 +574,4 @@ class BlockedPut:
 
     @property
     def size_bytes(self) -> int:
-        return sum(one.size_bytes for one in self.messages)
+        return bytes_of(self.messages)
