@@ -19,7 +19,7 @@ from ledgermq.core.clock import advance, agrees, next_deadline
 from ledgermq.core.delivery.doubt import tell_handed_through
 from ledgermq.core.delivery.settling import acknowledge
 from ledgermq.core.destinations import administration as destinations
-from ledgermq.core.destinations import bindings, by_name, subscriptions
+from ledgermq.core.destinations import bindings, subscriptions, temporaries
 from ledgermq.core.entry import Counter, Entry, Listener
 from ledgermq.core.manual import (
     ending,
@@ -72,7 +72,7 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     operations.Commit: sessions.commit,
     operations.Correct: message_operations.correct,
     operations.CreateQueue: destinations.create,
-    operations.CreateTemporary: by_name.create_temporary,
+    operations.CreateTemporary: temporaries.create_temporary,
     operations.CreateTopic: destinations.create,
     operations.DeleteQueue: destinations.delete,
     operations.DeleteTopic: destinations.delete,

@@ -7,7 +7,7 @@ from typing import Any
 from ledgermq.core import clock, moves, unit_limits
 from ledgermq.core.delivery import delivering as delivery
 from ledgermq.core.delivery import redelivery, settling
-from ledgermq.core.destinations import by_name
+from ledgermq.core.destinations import temporaries
 from ledgermq.core.manual import message_operations
 from ledgermq.core.puts import putting
 from ledgermq.core.sessions import consumers, sessions
@@ -209,7 +209,7 @@ CONNECTIONS = Family(
     (
         Fault(
             "open puts outlive their temporary destination",
-            by_name,
+            temporaries,
             "_drop_open_puts",
             does_nothing,
         ),

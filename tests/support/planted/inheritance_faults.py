@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledgermq.core.destinations import by_name
+from ledgermq.core.destinations import settings_in_force
 from ledgermq.core.manual import manager_settings
 from ledgermq.protocol.settings import REDELIVERY_FIELDS, inherited
 from support.planted.planted_faults import Family, Fault, does_nothing, played_in
@@ -32,11 +32,16 @@ def _for_new_ones(original: Any) -> Any:
 INHERITANCE = Family(
     "inheritance",
     (
-        Fault("nothing is taken from the queue manager", by_name, "inherited", _takes_nothing),
-        Fault("what is said is taken too", by_name, "inherited", _all_of_it),
-        Fault("the error destination takes too", by_name, "inherited_by", _takes_too),
+        Fault(
+            "nothing is taken from the queue manager",
+            settings_in_force,
+            "inherited",
+            _takes_nothing,
+        ),
+        Fault("what is said is taken too", settings_in_force, "inherited", _all_of_it),
+        Fault("the error destination takes too", settings_in_force, "inherited_by", _takes_too),
         Fault("only new ones take it", manager_settings, "configure_all", _for_new_ones),
-        Fault("targets are not noted", by_name, "_name_targets", does_nothing),
+        Fault("targets are not noted", settings_in_force, "_name_targets", does_nothing),
     ),
     played_in("inheritance"),
 )

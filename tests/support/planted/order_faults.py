@@ -7,8 +7,7 @@ from typing import Any
 from ledgermq.core import moves
 from ledgermq.core.delivery import delivering as delivery
 from ledgermq.core.delivery import settling
-from ledgermq.core.destinations import administration, subscriptions
-from ledgermq.core.destinations import by_name as destinations
+from ledgermq.core.destinations import administration, settings_in_force, subscriptions
 from ledgermq.core.order import (
     displacing,
     fifo,
@@ -213,7 +212,9 @@ FIFO = Family(
         Fault("nothing was received first", delivery, "first_received", does_nothing),
         Fault("of what was received the last is first", delivery, "first_received", _last, 7),
         Fault("anybody may take what came back", delivery, "may_take", _anybody),
-        Fault("another FIFO mode changes nothing", destinations, "use_fifo_mode", does_nothing),
+        Fault(
+            "another FIFO mode changes nothing", settings_in_force, "use_fifo_mode", does_nothing
+        ),
         Fault(
             "deliveries of one queue are in any order", fifo, "_check_queue", does_nothing, seed=1
         ),

@@ -11,15 +11,15 @@ from ledgermq.core.destinations.by_name import (
     UNKNOWN,
     add_destination,
     check_new_name,
-    check_owner,
     check_target,
-    configure,
     find_destination,
     new_destination,
     remove_destination,
 )
 from ledgermq.core.destinations.deduplication import checked_deduplication, set_deduplication
 from ledgermq.core.destinations.resume_marks import changed_mark, checked_mark
+from ledgermq.core.destinations.settings_in_force import configure
+from ledgermq.core.destinations.temporaries import check_owner
 from ledgermq.core.entry import Entry
 from ledgermq.core.order.affinity import set_affinity
 from ledgermq.core.order.displacing import check_key, keep_newest

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ledgermq.core.destinations.by_name import TOPIC_PREFIX, check_target, unname
+from ledgermq.core.destinations.by_name import TOPIC_PREFIX, check_target
+from ledgermq.core.destinations.settings_in_force import unname
 from ledgermq.core.entry import Entry
 from ledgermq.core.order.selecting import selector_of
 from ledgermq.core.quoting import quoted

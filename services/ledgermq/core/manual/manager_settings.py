@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ledgermq.core.destinations.administration import check_targets
-from ledgermq.core.destinations.by_name import THE_QUEUE_MANAGER, configure_all
 from ledgermq.core.destinations.resume_marks import changed_mark, checked_mark
+from ledgermq.core.destinations.settings_in_force import THE_QUEUE_MANAGER, configure_all
 from ledgermq.core.entry import Entry
 from ledgermq.core.ranges import check_range
 from ledgermq.core.state.records import Session

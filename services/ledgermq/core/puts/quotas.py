@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ledgermq.core.destinations.by_name import THE_QUEUE_MANAGER
+from ledgermq.core.destinations.settings_in_force import THE_QUEUE_MANAGER
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import SIZE, Message, Queue, Session
 from ledgermq.core.state.resume_mark import ResumeMark

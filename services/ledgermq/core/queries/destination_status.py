@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Final
 
-from ledgermq.core.destinations.by_name import find_destination, inherited_by
+from ledgermq.core.destinations.by_name import find_destination
+from ledgermq.core.destinations.settings_in_force import inherited_by
 from ledgermq.core.queries.paging import place_in
 from ledgermq.core.state.known_ids import Deduplication
 from ledgermq.core.state.manager import QueueManager

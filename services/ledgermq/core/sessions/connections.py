@@ -6,8 +6,8 @@ that the connection that still has its id was its own; that one then ends in the
 
 from __future__ import annotations
 
-from ledgermq.core.destinations.by_name import end_temporaries
 from ledgermq.core.destinations.subscriptions import retire
+from ledgermq.core.destinations.temporaries import end_temporaries
 from ledgermq.core.entry import Entry
 from ledgermq.core.quoting import quoted
 from ledgermq.core.state.manager import QueueManager

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ledgermq.core.delivery.settling import check_deliveries, give_back
-from ledgermq.core.destinations.by_name import add_destination, check_owner, use_destination
+from ledgermq.core.destinations.by_name import add_destination, use_destination
 from ledgermq.core.destinations.subscriptions import subscription_for, use_subscription
+from ledgermq.core.destinations.temporaries import check_owner
 from ledgermq.core.entry import Entry
 from ledgermq.core.order.fifo import numbers_in
 from ledgermq.core.order.group_positions import (

@@ -6,12 +6,8 @@ from collections import OrderedDict
 from typing import Final
 
 from ledgermq.core.destinations.bindings import add_binding
-from ledgermq.core.destinations.by_name import (
-    add_destination,
-    configure,
-    configure_all,
-    find_destination,
-)
+from ledgermq.core.destinations.by_name import add_destination, find_destination
+from ledgermq.core.destinations.settings_in_force import configure, configure_all
 from ledgermq.core.destinations.subscriptions import add_subscription, new_subscription
 from ledgermq.core.order.affinity import set_affinity
 from ledgermq.core.order.displacing import keep_newest

@@ -1,0 +1,62 @@
+"""Temporary queues and topics: of one connection, as long as that lives (SES-38, SES-39).
+
+One is named `temporary/CONNECTION/NAME`: only sessions of its connection get from it, everybody may
+put to it.
+"""
+
+from __future__ import annotations
+
+from ledgermq.core.destinations.by_name import (
+    add_destination,
+    find_destination,
+    new_destination,
+    remove_destination,
+)
+from ledgermq.core.entry import Entry
+from ledgermq.core.moves import move
+from ledgermq.core.quoting import quoted
+from ledgermq.core.state.message_states import GONE, PURGED, UNCOMMITTED
+from ledgermq.core.state.records import Connection, Queue, Session, bytes_of
+from ledgermq.protocol.limits import TEMPORARY, is_name
+from ledgermq.protocol.operations import CreateTemporary
+from ledgermq.protocol.reasons import Reason, Refusal
+
+
+def create_temporary(entry: Entry, session: Session, operation: CreateTemporary) -> Refusal | None:
+    destination, connection = operation.destination, session.connection
+    kind, _, name = destination.partition(":")
+    own = f"{TEMPORARY}{connection.identity.hex()}/"
+    if kind not in ("queue", "topic") or not is_name(name) or not name.startswith(own):
+        detail = f"{quoted(destination)} is not queue:{own}NAME or topic:{own}NAME"
+        return Refusal(Reason.NAME_INVALID, detail)
+    if find_destination(entry.state, destination) is not None:
+        return Refusal(Reason.QUEUE_EXISTS, f"{destination} exists already")
+    made = new_destination(entry.state, destination, entry.position)
+    made.owner = connection
+    connection.owned[destination] = made
+    add_destination(entry.state, made)
+    return None
+
+
+def check_owner(found: Queue, session: Session) -> Refusal | None:
+    if found.owner in (None, session.connection):
+        return None
+    return Refusal(Reason.TEMPORARY_FOREIGN, f"{found.destination} belongs to another connection")
+
+
+def end_temporaries(entry: Entry, connection: Connection) -> None:
+    """Ends what belongs to a connection that is over; open puts of others to it vanish."""
+    for found in list(connection.owned.values()):
+        if found.counts[UNCOMMITTED]:
+            for session in entry.state.sessions.values():
+                _drop_open_puts(entry, session, found)
+        remove_destination(entry, found)
+
+
+def _drop_open_puts(entry: Entry, session: Session, found: Queue) -> None:
+    messages = session.open_puts.pop(found.destination, [])
+    move(entry, found, messages, UNCOMMITTED, GONE, cause=PURGED, session=session)
+    session.open_bytes -= bytes_of(messages)
+    session.open_ids = [one for one in session.open_ids if one.destination != found.destination]
+    for key in [one for one in session.open_groups if one[0] == found.destination]:
+        del session.open_groups[key]
