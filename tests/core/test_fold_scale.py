@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.delivery import delivering
+from ledgermq.core.delivery import recipients
 from ledgermq.core.destinations import numbering
 from ledgermq.core.order import orders, selecting, waiting_consumers
 from ledgermq.core.state.message_states import AVAILABLE
@@ -240,7 +240,7 @@ def test_a_message_costs_the_same_with_a_thousand_consumers_that_select_other_va
             selector=selector,
         )
         driver.do(op.Get, session, consumer=number + 1, credit=1_000)
-    looked_at = looks(monkeypatch, delivering, "is_held_back")
+    looked_at = looks(monkeypatch, recipients, "is_held_back")
     for number in range(1_000):
         message = colored(number, f"c{number}")
         *_, delivered = driver.do(op.Put, session, destination="queue:q", messages=[message])

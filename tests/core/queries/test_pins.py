@@ -2,7 +2,7 @@
 
 import pytest
 
-from ledgermq.core.delivery.delivering import delivered_message
+from ledgermq.core.delivery.delivered_messages import delivered_message
 from ledgermq.core.queries import questions as query
 from support.scripts.play import play
 from support.scripts.script import read_scripts

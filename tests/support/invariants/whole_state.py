@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledgermq.core.delivery.delivering import is_paused
+from ledgermq.core.delivery.recipients import is_paused
 from ledgermq.core.order.affinity import bucket_of
 from ledgermq.core.order.group_positions import next_item
 from ledgermq.core.order.single_active import active_consumer, stands_by

@@ -6,7 +6,7 @@ from typing import Any
 
 from ledgermq.core import moves
 from ledgermq.core.delivery import delivering as delivery
-from ledgermq.core.delivery import settling
+from ledgermq.core.delivery import recipients, settling
 from ledgermq.core.destinations import administration, settings_in_force, subscriptions
 from ledgermq.core.order import (
     displacing,
@@ -189,7 +189,7 @@ GROUPS = Family(
         Fault("groups are bonded to nobody", delivery, "bond", does_nothing, seed=11),
         Fault("bonds outlive their consumer", group_positions, "drop_bonds", does_nothing, seed=56),
         Fault("who got of a group is not inside it", delivery, "follow", does_nothing),
-        Fault("complete messages come in segments", delivery, "unit_of", _one_segment, seed=1),
+        Fault("complete messages come in segments", recipients, "unit_of", _one_segment, seed=1),
         Fault("a return leaves the place in the group", settling, "follow", does_nothing),
         Fault("what is settled in order is forgotten", settling, "settle_place", does_nothing),
         Fault("groups are kept for nobody", group_positions, "reserve_group", does_nothing),
@@ -208,10 +208,10 @@ FIFO = Family(
         Fault("acknowledge settles out of order", settling, "check_order", does_nothing, 1),
         Fault("commit settles out of order", sessions, "check_order", does_nothing, seed=1),
         Fault("what was received is not noted", moves, "_go_to", _notes_nothing),
-        Fault("no queue is serialized", delivery, "is_serialized", never),
-        Fault("nothing was received first", delivery, "first_received", does_nothing),
-        Fault("of what was received the last is first", delivery, "first_received", _last, 7),
-        Fault("anybody may take what came back", delivery, "may_take", _anybody),
+        Fault("no queue is serialized", recipients, "is_serialized", never),
+        Fault("nothing was received first", recipients, "first_received", does_nothing),
+        Fault("of what was received the last is first", recipients, "first_received", _last, 7),
+        Fault("anybody may take what came back", recipients, "may_take", _anybody),
         Fault(
             "another FIFO mode changes nothing", settings_in_force, "use_fifo_mode", does_nothing
         ),
@@ -226,12 +226,12 @@ FIFO = Family(
 SINGLE_ACTIVE = Family(
     "single active",
     (
-        Fault("nobody stands by", delivery, "ready_consumers", _everybody),
+        Fault("nobody stands by", recipients, "ready_consumers", _everybody),
         Fault("nobody is active", single_active, "active_consumer", does_nothing),
         Fault("who was active stays so", single_active, "active_consumer", _for_ever),
         Fault(
             "the next one does not wait",
-            delivery,
+            recipients,
             "ready_consumers",
             _at_once,
         ),
@@ -283,14 +283,14 @@ CONSUMER_PRIORITY = Family(
             _no_priority,
         ),
         Fault(
-            "priorities do not count where some select", delivery, "waiting_key", _no_priority, 1
+            "priorities do not count where some select", recipients, "waiting_key", _no_priority, 1
         ),
         Fault(
             "consumers of a high priority come last", waiting_consumers, "waiting_key", _upside_down
         ),
         Fault(
             "lower priorities wait although nobody else asks",
-            delivery,
+            recipients,
             "ready_consumers",
             _only_the_highest,
         ),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
-from ledgermq.core.delivery.delivering import is_paused
+from ledgermq.core.delivery.recipients import is_paused
 from ledgermq.core.order.fifo import first_received, is_serialized
 from ledgermq.core.order.selecting import is_permitted
 from ledgermq.core.order.single_active import active_consumer, stands_by

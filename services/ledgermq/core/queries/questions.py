@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from ledgermq.core.delivery.delivering import delivered_message
+from ledgermq.core.delivery.delivered_messages import delivered_message
 from ledgermq.core.destinations.by_name import UNKNOWN, find_destination
 from ledgermq.core.manual.choice import Chosen, choose
 from ledgermq.core.order.group_positions import disagreement

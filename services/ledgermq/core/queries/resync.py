@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-from ledgermq.core.delivery.delivering import delivered_message
+from ledgermq.core.delivery.delivered_messages import delivered_message
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Session
 from ledgermq.protocol.documents.fields import Document

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from ledgermq.core.delivery.delivering import is_paused, may_take
+from ledgermq.core.delivery.recipients import is_paused, may_take
 from ledgermq.core.order.fifo import first_received, is_serialized
 from ledgermq.core.order.single_active import stands_by
 from ledgermq.core.queries.paging import page_of, place_in

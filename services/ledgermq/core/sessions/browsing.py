@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ledgermq.core.delivery.delivering import delivered_message
+from ledgermq.core.delivery.delivered_messages import delivered_message
 from ledgermq.core.order.group_positions import available_item, position_after, unit_of
 from ledgermq.core.order.selecting import is_permitted, is_wanted, matches
 from ledgermq.core.state.records import Message, Queue, bytes_of
