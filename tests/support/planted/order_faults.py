@@ -187,13 +187,19 @@ GROUPS = Family(
             1,
         ),
         Fault("groups are bonded to nobody", delivery, "bond", does_nothing, seed=11),
-        Fault("bonds outlive their consumer", group_positions, "drop_bonds", does_nothing, seed=56),
+        Fault("bonds outlive their consumer", consumers, "drop_bonds", does_nothing, seed=56),
         Fault("who got of a group is not inside it", delivery, "follow", does_nothing),
         Fault("complete messages come in segments", recipients, "unit_of", _one_segment, seed=1),
         Fault("a return leaves the place in the group", settling, "follow", does_nothing),
         Fault("what is settled in order is forgotten", settling, "settle_place", does_nothing),
         Fault("groups are kept for nobody", group_positions, "reserve_group", does_nothing),
-        Fault("groups are kept for ever", group_positions, "end_reservation", does_nothing),
+        Fault(
+            "groups are kept for ever",
+            group_positions,
+            "end_reservation",
+            does_nothing,
+            others=(consumers,),
+        ),
         Fault("puts into groups are not checked", putting, "check_groups", _no_warning),
         Fault(
             "match options may contradict logical order", consumers, "disagreement", does_nothing, 3

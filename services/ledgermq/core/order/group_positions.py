@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import offer_again
-from ledgermq.core.order.affinity import drop_bonds
-from ledgermq.core.order.orders import leave_order
 from ledgermq.core.order.selecting import matches_fields
 from ledgermq.core.state.group import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
 from ledgermq.core.state.records import Consumer, GroupedMessage, Message, Queue
@@ -106,19 +104,6 @@ def end_reservation(entry: Entry, consumer: Consumer) -> None:
             offer_again(queue, group.items())
         consumer.reserved_group = None
         entry.touch(queue)
-
-
-def leave_queue(entry: Entry, consumer: Consumer) -> None:
-    """Ends what `add_consumer` began; what was for this consumer alone is for all."""
-    queue = consumer.queue
-    queue.ready.pop(consumer.key, None)
-    del queue.consumers[consumer.key]
-    leave_order(consumer)
-    drop_bonds(consumer)
-    end_reservation(entry, consumer)
-    if queue.affinity is not None or queue.single_active_consumer:
-        entry.touch(queue)
-    entry.leave(queue)
 
 
 def disagreement(queue: Queue, position: GroupPosition | None, options: Options) -> str | None:

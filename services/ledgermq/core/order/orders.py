@@ -43,11 +43,6 @@ def _candidates(queue: Queue, options: Options) -> list[Message]:
     return list(queue.messages.values())
 
 
-def add_consumer(consumer: Consumer) -> None:
-    consumer.queue.consumers[consumer.key] = consumer
-    use_order(consumer)
-
-
 def use_order(consumer: Consumer) -> None:
     queue, key = consumer.queue, consumer.order_key
     if key is None:

@@ -7,16 +7,17 @@ from ledgermq.core.destinations.by_name import add_destination, use_destination
 from ledgermq.core.destinations.subscriptions import subscription_for, use_subscription
 from ledgermq.core.destinations.temporaries import check_owner
 from ledgermq.core.entry import Entry
+from ledgermq.core.order.affinity import drop_bonds
 from ledgermq.core.order.fifo import numbers_in
 from ledgermq.core.order.group_positions import (
     disagreement,
+    end_reservation,
     follow,
-    leave_queue,
     position_after,
     reserve_group,
     settle_place,
 )
-from ledgermq.core.order.orders import add_consumer, leave_order, use_order
+from ledgermq.core.order.orders import leave_order, use_order
 from ledgermq.core.order.selecting import selector_of
 from ledgermq.core.order.waiting_consumers import join_waiting
 from ledgermq.core.ranges import check_range, check_reason
@@ -62,8 +63,27 @@ def open_consumer(entry: Entry, session: Session, operation: OpenConsumer) -> Re
     session.consumer_highest = number
     consumer = Consumer(session, number, source, selector, delay_ms, operation.consumer_priority)
     session.consumers[number] = consumer
-    add_consumer(consumer)
+    join_queue(consumer)
     return None
+
+
+def join_queue(consumer: Consumer) -> None:
+    """Makes a consumer a receiver of its queue."""
+    consumer.queue.consumers[consumer.key] = consumer
+    use_order(consumer)
+
+
+def leave_queue(entry: Entry, consumer: Consumer) -> None:
+    """Ends what `join_queue` began; what was for this consumer alone is for all."""
+    queue = consumer.queue
+    queue.ready.pop(consumer.key, None)
+    del queue.consumers[consumer.key]
+    leave_order(consumer)
+    drop_bonds(consumer)
+    end_reservation(entry, consumer)
+    if queue.affinity is not None or queue.single_active_consumer:
+        entry.touch(queue)
+    entry.leave(queue)
 
 
 def _source(

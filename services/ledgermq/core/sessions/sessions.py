@@ -9,11 +9,11 @@ from ledgermq.core.destinations.numbering import enqueue
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import move
 from ledgermq.core.order.fifo import check_order
-from ledgermq.core.order.group_positions import leave_queue
 from ledgermq.core.puts.blocked import WAITS, Waits, commit_waits, drop_blocked
 from ledgermq.core.puts.putting import unit_of_work_ended
 from ledgermq.core.ranges import check_range
 from ledgermq.core.sessions import connections
+from ledgermq.core.sessions.consumers import leave_queue
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import GONE, ROLLED_BACK, UNCOMMITTED
 from ledgermq.core.state.records import Session

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from ledgermq.core.moves import restore_states
-from ledgermq.core.order.orders import add_consumer, restore_group_order
+from ledgermq.core.order.orders import restore_group_order
+from ledgermq.core.sessions.consumers import join_queue
 from ledgermq.core.snapshot.destination_records import (
     destination_entries,
     restore_active_and_bonded,
@@ -166,7 +167,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     for session in state.sessions.values():
         for consumer in session.consumers.values():
             if consumer.open:
-                add_consumer(consumer)
+                join_queue(consumer)
     restore_consumer_priorities(state, root)
     restore_active_and_bonded(state, root)
     for topic in state.topics.values():
