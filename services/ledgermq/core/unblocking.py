@@ -72,7 +72,7 @@ def _waited_for(state: QueueManager) -> tuple[object, ...] | None:
         state.automatic_creation,
         state.messages_max,
         state.bytes_max,
-        _told(state.resume_mark),
+        _values_of(state.resume_mark),
         held_by_all(state) if has_quota else None,
         *(
             None
@@ -82,14 +82,14 @@ def _waited_for(state: QueueManager) -> tuple[object, ...] | None:
                 one.held_messages,
                 one.held_bytes,
                 one.settings,
-                _told(one.resume_mark),
+                _values_of(one.resume_mark),
             )
             for one in found
         ),
     )
 
 
-def _told(mark: ResumeMark | None) -> tuple[int, int, bool] | None:
+def _values_of(mark: ResumeMark | None) -> tuple[int, int, bool] | None:
     return None if mark is None else (mark.messages, mark.bytes, mark.holds_up)
 
 

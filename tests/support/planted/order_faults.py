@@ -191,7 +191,7 @@ GROUPS = Family(
         Fault("who got of a group is not inside it", delivery, "follow", does_nothing),
         Fault("complete messages come in segments", recipients, "unit_of", _one_segment, seed=1),
         Fault("a return leaves the place in the group", settling, "follow", does_nothing),
-        Fault("what is settled in order is forgotten", settling, "settle_place", does_nothing),
+        Fault("what is settled in order is forgotten", settling, "settle_position", does_nothing),
         Fault("groups are kept for nobody", group_positions, "reserve_group", does_nothing),
         Fault(
             "groups are kept for ever",

@@ -10,7 +10,7 @@ from ledgermq.core.delivery.redelivery import back_out, send_away_rejected
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import in_flight_of, move
 from ledgermq.core.order.fifo import check_order, numbers_in
-from ledgermq.core.order.group_positions import follow, position_after, settle_place
+from ledgermq.core.order.group_positions import follow, position_after, settle_position
 from ledgermq.core.order.waiting_consumers import join_waiting
 from ledgermq.core.state.message_states import AVAILABLE, CONSUMED, GONE
 from ledgermq.core.state.records import Consumer, Message, Session
@@ -73,7 +73,7 @@ def consume(entry: Entry, session: Session, ranges: list[DeliveryRange]) -> int:
         deliveries = numbers[first:at]
         messages = end_flight(entry, session, consumer, deliveries)
         if consumer.options.logical_order:
-            settle_place(consumer)
+            settle_position(consumer)
         else:
             consumer.settled_position = position_after(messages[-1])
         queue, before = consumer.queue, in_flight_of(session)

@@ -24,13 +24,13 @@ def position_after(message: Message) -> GroupPosition | None:
     return None
 
 
-def _place_of(message: Message) -> GroupPosition | None:
+def _position_of(message: Message) -> GroupPosition | None:
     """Where a consumer in logical order was when it was given an item; None: in no group."""
-    group, place = message.group, (message.group_sequence, message.offset)
-    return None if group is None or place == (1, 0) else (group.group_id, *place)
+    group, at = message.group, (message.group_sequence, message.offset)
+    return None if group is None or at == (1, 0) else (group.group_id, *at)
 
 
-def settle_place(consumer: Consumer) -> None:
+def settle_position(consumer: Consumer) -> None:
     """Notes where a consumer in logical order goes on when the rest comes back.
 
     That is where the first of the rest came: between it and what was settled there may be what the
@@ -40,7 +40,9 @@ def settle_place(consumer: Consumer) -> None:
         consumer.settled_position = consumer.group_position
     else:
         held = consumer.session.deliveries.values()
-        consumer.settled_position = _place_of(next(one for one in held if one.consumer is consumer))
+        consumer.settled_position = _position_of(
+            next(one for one in held if one.consumer is consumer)
+        )
 
 
 def next_item(consumer: Consumer, position: GroupPosition) -> Message | None:

@@ -117,22 +117,22 @@ def _page(queue: Queue, ask: dict[str, Any]) -> Answer:
     wrong = check(options)
     if wrong is not None:
         return Answer(reason=Reason.OPTIONS_INVALID, detail=wrong)
-    place = None
+    position = None
     if ask["group_id"]:
-        place = (ask["group_id"], ask["group_sequence"], ask["offset"])
-        wrong = disagreement(queue, place, options)
+        position = (ask["group_id"], ask["group_sequence"], ask["offset"])
+        wrong = disagreement(queue, position, options)
         if wrong is not None:
             return Answer(reason=Reason.MATCH_OPTIONS_INVALID, detail=wrong)
-    cursor = Cursor(ask["after_priority"], ask["after_sequence"], place)
+    cursor = Cursor(ask["after_priority"], ask["after_sequence"], position)
     page = browse(queue, cursor, ask["limit"], selector, options)
-    place = page.cursor.position
+    position = page.cursor.position
     document = {
         "more": page.more,
         "after_priority": page.cursor.after_priority,
         "after_sequence": page.cursor.after_sequence,
-        "group_id": "" if place is None else place[0].hex(),
-        "group_sequence": 0 if place is None else place[1],
-        "offset": 0 if place is None else place[2],
+        "group_id": "" if position is None else position[0].hex(),
+        "group_sequence": 0 if position is None else position[1],
+        "offset": 0 if position is None else position[2],
     }
     return Answer(document=document, messages=page.messages, is_large=page.is_large)
 

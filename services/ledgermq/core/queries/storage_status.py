@@ -64,7 +64,7 @@ def _oldest(state: QueueManager, segments: list[Segment]) -> dict[int, Message]:
         if number not in wanted:
             continue
         known = found.get(number)
-        if known is None or _place(message) < _place(known):
+        if known is None or _put_order(message) < _put_order(known):
             found[number] = message
     return found
 
@@ -77,7 +77,7 @@ def _live(state: QueueManager) -> Iterator[Message]:
             yield from messages
 
 
-def _place(message: Message) -> tuple[int, ...]:
+def _put_order(message: Message) -> tuple[int, ...]:
     """By when it was put; of messages with one body, open puts come last."""
     return (
         message.put_position,

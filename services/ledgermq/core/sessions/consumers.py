@@ -15,7 +15,7 @@ from ledgermq.core.order.group_positions import (
     follow,
     position_after,
     reserve_group,
-    settle_place,
+    settle_position,
 )
 from ledgermq.core.order.orders import leave_order, use_order
 from ledgermq.core.order.selecting import selector_of
@@ -176,7 +176,7 @@ def reject(entry: Entry, session: Session, operation: Reject) -> Refusal | None:
         give_back(entry, session, delivery, backed_out=True, rejected=rejected, delay_ms=delay_ms)
     if operation.deliveries and consumer.open:
         if consumer.options.logical_order and not operation.requeue:
-            settle_place(consumer)
+            settle_position(consumer)
         else:
             _follow_what_is_left(entry, consumer)
     return None
