@@ -291,7 +291,7 @@ def _queue_manager(target: Target) -> Result:
 def _checkpoints(target: Target) -> Result:
     from ledgermq.processor.checkpoints.digests import CHAIN_START
     from ledgermq.processor.checkpoints.restoring import find_checkpoints
-    from ledgermq.processor.lanes.told import anchors_on_lanes, check_ahead
+    from ledgermq.processor.lanes.anchors import anchors_on_lanes, check_ahead
 
     ledger = target.ledger_of(target.claim())
     found = find_checkpoints(ledger, loads=False)

@@ -21,9 +21,9 @@ from ledgermq.core.versions import SKIPPED, may_be_skipped, time_of_hole
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.checkpoints.digests import chain_next
 from ledgermq.processor.checkpoints.loading import Loaded
+from ledgermq.processor.lanes.anchors import check_chain
 from ledgermq.processor.lanes.bodies import BodyStore
 from ledgermq.processor.lanes.lanes import Folded
-from ledgermq.processor.lanes.told import check_chain
 from ledgermq.processor.metrics.tally import Tally
 from ledgermq.processor.owner.silence import Silence
 from ledgermq.processor.worker.logs import ManagerLog

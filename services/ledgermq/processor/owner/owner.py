@@ -23,10 +23,10 @@ from ledgermq.processor.checkpoints.loading import Loaded, load
 from ledgermq.processor.checkpoints.schedule import CheckpointSchedule
 from ledgermq.processor.checkpoints.writing import Checkpointer
 from ledgermq.processor.faust_shell.transport import DrainedChunk, LogConsumer
+from ledgermq.processor.lanes.anchors import LogCutError, anchors_on_lanes, check_ahead
 from ledgermq.processor.lanes.bodies import BodyStore, LogReader
 from ledgermq.processor.lanes.lanes import LaneWriter
 from ledgermq.processor.lanes.producer import LogProducer
-from ledgermq.processor.lanes.told import LogCutError, anchors_on_lanes, check_ahead
 from ledgermq.processor.log.sizes import LogSizes
 from ledgermq.processor.metrics.labels import Labels
 from ledgermq.processor.metrics.tally import Tally

@@ -35,8 +35,8 @@ from ledgermq.processor.faust_shell.application import make_application
 from ledgermq.processor.faust_shell.feed import FeedError
 from ledgermq.processor.faust_shell.sharing import Sharing, Standing
 from ledgermq.processor.faust_shell.transport import DrainedChunk, FencedInstanceError
+from ledgermq.processor.lanes.anchors import LogCutError
 from ledgermq.processor.lanes.producer import LogProducer, WriteFailedError
-from ledgermq.processor.lanes.told import LogCutError
 from ledgermq.processor.log.aiokafka_options import aiokafka_options
 from ledgermq.processor.metrics.collector import Scrape, encoder_for
 from ledgermq.processor.owner.folding import VersionUnknownError

@@ -1,4 +1,4 @@
-"""What the lanes tell of the ledger: nothing that it has not got, unless it was cut (H14).
+"""Anchors: digest chains on the lanes, which the ledger must have unless it was cut (H14).
 
 A ledger that lost its end, or an older copy of it that was put back, would give new operations
 positions of which clients were told other outcomes. The last records of the lanes show it: one of
@@ -42,7 +42,7 @@ def anchors_on_lanes(reader: PartitionReader, ledger: Ledger) -> dict[int, bytes
         AccessDeniedError: The lanes may not be read.
     """
     told: dict[int, bytes | None] = {}
-    for position, chain in _last_told(reader, ledger):
+    for position, chain in _last_chains(reader, ledger):
         # An answer, which has no chain, mostly comes behind outcomes of its position.
         told[position] = chain or told.get(position)
     # Behind them: what is told was on the log before.
@@ -99,21 +99,21 @@ def _remedy(name: str) -> str:
     )
 
 
-def _last_told(reader: PartitionReader, ledger: Ledger) -> Iterator[tuple[int, bytes | None]]:
+def _last_chains(reader: PartitionReader, ledger: Ledger) -> Iterator[tuple[int, bytes | None]]:
     """Positions with the digest chain there, if it is told; what cannot be read tells nothing."""
     topic = ledger.topics.outcomes
     for partition in ledger.lanes:
         first, end = reader.ends(topic, partition)
         start, has_chain = max(first, end - RECORDS_PER_LANE), False
-        for position, chain in _told(reader, topic, partition, start, end):
+        for position, chain in _chains(reader, topic, partition, start, end):
             has_chain = has_chain or chain is not None
             yield position, chain
         if not has_chain:
             further = max(first, end - RECORDS_PER_LANE_MAX)
-            yield from _told(reader, topic, partition, further, start)
+            yield from _chains(reader, topic, partition, further, start)
 
 
-def _told(
+def _chains(
     reader: PartitionReader, topic: str, partition: int, start: int, end: int
 ) -> Iterator[tuple[int, bytes | None]]:
     """What the records of a lane between two offsets tell."""
