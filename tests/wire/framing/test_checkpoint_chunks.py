@@ -137,7 +137,10 @@ def test_a_page_that_is_not_whole_is_said(chunk, said):
 def test_a_page_that_is_another_record_is_said():
     """A chunk with the right digest need not be a page."""
     value = encode_block_record(next(iter(blocks(_with_headers(1, 10).state))))[0]
-    for found, said in ((value, "MessageBlock, not"), (b"nothing", "cannot be read")):
+    for found, said in (
+        (value, "found ledgermq.checkpoint.MessageBlock"),
+        (b"nothing", "cannot be read"),
+    ):
         digest = chunk_digest(found)
         listed = [{"kind": "page", "digest": digest, "queue": "", "block": -1}]
         with pytest.raises(ChunkError, match=said):

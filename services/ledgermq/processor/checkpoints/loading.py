@@ -36,6 +36,7 @@ from ledgermq.wire.framing.checkpoint_chunks import MANIFEST, ChunkError, chunk_
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key
 from ledgermq.wire.framing.codec import (
     UndecodableError,
+    decode_as,
     decode_operation,
     decode_record,
     outcome_from_union,
@@ -178,17 +179,16 @@ def readable_manifests(records: StoredRecords) -> dict[int, dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
     for position in sorted(records.manifests, reverse=True):
         try:
-            full_name, manifest = decode_record(records.manifests[position])
-        except UndecodableError as error:
-            full_name, manifest = str(error), {}
-        named = (records.queue_manager, position)
-        if full_name == MANIFEST and (manifest["queue_manager"], manifest["position"]) == named:
+            manifest = decode_as(MANIFEST, records.manifests[position])
+            named = (manifest["queue_manager"], manifest["position"])
+            if named != (records.queue_manager, position):
+                raise UndecodableError(f"it is that of {named[0]} at {named[1]}")
             found[position] = manifest
-        else:
+        except UndecodableError as error:
             ManagerLog(log, records.queue_manager).warning(
                 "the manifest of position %d cannot be read (%s); it is passed over",
                 position,
-                full_name,
+                error,
                 position=position,
             )
     return found

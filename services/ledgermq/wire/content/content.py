@@ -12,7 +12,7 @@ from ledgermq.errors.shown import cut, shown, type_name
 from ledgermq.wire.content.bodies import StreamBody
 from ledgermq.wire.content.conversion import Value, plain
 from ledgermq.wire.content.objects import LONG_MAX, LONG_MIN, ObjectBody
-from ledgermq.wire.framing.codec import UndecodableError, decode_record, encode_record
+from ledgermq.wire.framing.codec import decode_as, encode_record
 
 Body: TypeAlias = Mapping[str, Value] | str | bytes | StreamBody | ObjectBody | None
 
@@ -106,9 +106,7 @@ def checked_value(what: str, name: Any, value: Any, *, with_bytes: bool) -> Any:
 
 def decode_content(value: bytes) -> Content:
     """The content in a message's bytes; UndecodableError if they are none."""
-    full_name, datum = decode_record(value)
-    if full_name != CONTENT:
-        raise UndecodableError(f"expected {CONTENT}, found {full_name}")
+    datum = decode_as(CONTENT, value)
     return Content(
         body=_body_from(datum["body"]),
         reply_to=datum["reply_to"],

@@ -13,7 +13,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from ledgermq.protocol.limits import BLOCK_MESSAGES
-from ledgermq.wire.framing.codec import UndecodableError, decode_record, encode_record
+from ledgermq.wire.framing.codec import UndecodableError, decode_as, encode_record
 from ledgermq.wire.framing.confluent import SINGLE_OBJECT_BYTES
 
 Record = dict[str, Any]
@@ -130,12 +130,9 @@ def references_of(manifest: Record, chunks: Mapping[str, bytes]) -> list[Record]
 
 def _page(value: bytes, digest: str) -> list[Record]:
     try:
-        name, page = decode_record(value)
+        listed: list[Record] = decode_as(MANIFEST_PAGE, value)["chunks"]
     except UndecodableError as error:
         raise ChunkError(f"chunk {digest} cannot be read: {error}") from error
-    if name != MANIFEST_PAGE:
-        raise ChunkError(f"chunk {digest} is {name}, not {MANIFEST_PAGE}")
-    listed: list[Record] = page["chunks"]
     return listed
 
 

@@ -200,9 +200,7 @@ def encode_chunk(
 
 def decode_chunk(value: bytes) -> Chunk:
     """The chunk in a record's value; UndecodableError if it is none."""
-    full_name, datum = decode_record(value)
-    if full_name != CHUNK:
-        raise UndecodableError(f"expected {CHUNK}, found {full_name}")
+    datum = decode_as(CHUNK, value)
     return Chunk(
         previous_position=datum["previous_position"],
         previous_index=datum["previous_index"],
@@ -234,3 +232,11 @@ def decode_record(value: bytes | None, *, short_lists: bool = False) -> tuple[st
     if known.left_out:
         datum |= known.left_out
     return known.full_name, datum
+
+
+def decode_as(full_name: str, value: bytes | None) -> dict[str, Any]:
+    """The datum of a framed record of one kind; UndecodableError if it is none such."""
+    found, datum = decode_record(value)
+    if found != full_name:
+        raise UndecodableError(f"expected {full_name}, found {found}")
+    return datum

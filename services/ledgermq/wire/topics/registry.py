@@ -14,8 +14,8 @@ from ledgermq.protocol.limits import is_name
 from ledgermq.protocol.operations import Unreadable
 from ledgermq.wire.framing.codec import (
     UndecodableError,
+    decode_as,
     decode_operation,
-    decode_record,
     encode_record,
 )
 from ledgermq.wire.kafka.settings import KafkaSettings
@@ -89,10 +89,10 @@ def _read(reader: PartitionReader, topics: Topics) -> list[Claim]:
 def _claim_from(value: bytes | None) -> Claim | None:
     """The claim in a record, or None for what is no claim: it then counts for nothing."""
     try:
-        full_name, datum = decode_record(value)
+        datum = decode_as(CLAIM, value)
     except UndecodableError:
         return None
-    if full_name != CLAIM or not is_name(datum["queue_manager"]) or datum["lanes"] < 1:
+    if not is_name(datum["queue_manager"]) or datum["lanes"] < 1:
         return None
     return Claim(datum["queue_manager"], datum["partition"], datum["lanes"])
 
