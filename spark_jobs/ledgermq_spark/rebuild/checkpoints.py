@@ -19,12 +19,7 @@ from ledgermq.wire.framing.checkpoint_chunks import (
     root_parts,
 )
 from ledgermq.wire.framing.checkpoint_keys import parse_key
-from ledgermq.wire.framing.codec import (
-    UndecodableError,
-    decode_record,
-    encode_record,
-    outcome_to_union,
-)
+from ledgermq.wire.framing.codec import UndecodableError, decode_record
 from ledgermq.wire.topics.reading import LogUnreadableError, PartitionReader
 from ledgermq_spark.log.positions import LogUnreachableError, partition_ranges
 
@@ -35,7 +30,6 @@ __all__ = [
     "Checkpoint",
     "CheckpointBrokenError",
     "Checkpoints",
-    "encode_root",
     "read_checkpoints",
     "state_digest",
 ]
@@ -165,12 +159,3 @@ def state_digest(chunks: list[bytes]) -> str:
     for chunk in (*root_parts(chunks[0]), *chunks[1:]):
         whole.update(hashlib.sha256(chunk).digest())
     return whole.hexdigest()
-
-
-def encode_root(root: dict[str, Any]) -> bytes:
-    """The bytes of a Root whose replies are outcome objects."""
-    sessions = [
-        one | {"replies": [outcome_to_union(reply) for reply in one["replies"]]}
-        for one in root["sessions"]
-    ]
-    return encode_record(ROOT, root | {"sessions": sessions})

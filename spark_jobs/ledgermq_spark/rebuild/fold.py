@@ -27,8 +27,8 @@ from ledgermq.core.versions import SKIPPED, may_be_skipped, time_of_hole
 from ledgermq.protocol.limits import PROTOCOL_VERSION
 from ledgermq.protocol.operations import Operation
 from ledgermq.protocol.outcomes import Addressed
-from ledgermq.wire.framing.checkpoint_chunks import encode_block_record
-from ledgermq.wire.framing.codec import decode_record, outcome_from_union
+from ledgermq.wire.framing.checkpoint_chunks import decode_root, encode_block_record, encode_root
+from ledgermq.wire.framing.codec import decode_record
 from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.log.read_log import as_operation
 from ledgermq_spark.log.rows import (
@@ -42,7 +42,7 @@ from ledgermq_spark.log.rows import (
 )
 from ledgermq_spark.log.skipped import Skipped
 from ledgermq_spark.log.store import Make
-from ledgermq_spark.rebuild.checkpoints import Checkpoint, encode_root, state_digest
+from ledgermq_spark.rebuild.checkpoints import Checkpoint, state_digest
 from ledgermq_spark.rebuild.stalls import stalls_of
 from ledgermq_spark.rebuild.testimony import (
     CLOCK_COLUMNS,
@@ -140,10 +140,7 @@ def starting_state(plan: FoldPlan) -> QueueManager:
     """The state that a plan begins with: empty, or that of its checkpoint."""
     if plan.root is None:
         return new_state()
-    root = decode_record(plan.root)[1]
-    for session in root["sessions"]:
-        session["replies"] = [outcome_from_union(branch) for branch in session["replies"]]
-    return restore(root, (decode_record(block)[1] for block in plan.blocks))
+    return restore(decode_root(plan.root), (decode_record(block)[1] for block in plan.blocks))
 
 
 def state_rows(state: QueueManager, partition: int, chain: bytes) -> Iterator[Row]:

@@ -5,11 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from ledgermq.core.snapshot.state_records import root_of
 from ledgermq.core.state.manager import new_state
 from ledgermq.processor.checkpoints import loading as checkpoint_loading
 from ledgermq.processor.checkpoints.digests import chunk_digest, state_digest
 from ledgermq.processor.checkpoints.loading import load
-from ledgermq.processor.checkpoints.writing import encode_root
+from ledgermq.wire.framing.checkpoint_chunks import encode_root
 from ledgermq.wire.framing.checkpoint_keys import parse_key
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.topics.identity import LogIdentity
@@ -93,7 +94,7 @@ def whole(position: int) -> list[tuple[bytes, bytes]]:
     """A checkpoint that can be used."""
     state = new_state()
     state.position, state.time = position, 5_000
-    root = encode_root(state)
+    root = encode_root(root_of(state))
     return [chunk(root), manifest(position, [root])]
 
 
@@ -112,7 +113,7 @@ BLOCK = encode_record(
     "ledgermq.checkpoint.MessageBlock",
     {"queue": "q", "created_position": 99, "block": 0, "messages": []},
 )
-ROOT_OF_NOW = encode_root(new_state())
+ROOT_OF_NOW = encode_root(root_of(new_state()))
 STRAY = {"kind": "root", "digest": "no digest", "queue": "", "block": -1}
 FOREIGN = {
     "no value in its schema": [(b"QM1/manifest/7", b"garbage")],

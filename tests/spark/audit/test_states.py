@@ -7,9 +7,10 @@ import pytest
 from ledgermq.core.snapshot.state_records import blocks, root_of
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import MoveMessages
+from ledgermq.wire.framing.checkpoint_chunks import encode_root
 from ledgermq.wire.framing.codec import decode_record, encode_record
 from ledgermq_spark.audit.states import compare_live, compare_messages
-from ledgermq_spark.rebuild.checkpoints import BLOCK, ROOT, Checkpoint, encode_root
+from ledgermq_spark.rebuild.checkpoints import BLOCK, ROOT, Checkpoint
 from support.audits.engines import duck_engine
 from support.audits.frames import stored_messages
 from support.audits.testimonies import Logs

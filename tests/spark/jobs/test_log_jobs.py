@@ -9,6 +9,7 @@ from confluent_kafka import TopicPartition
 
 from ledgermq.core.snapshot.state_records import blocks, root_of
 from ledgermq.errors import QueueManagerNotFoundError
+from ledgermq.wire.framing.checkpoint_chunks import encode_root
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq_spark.audit.findings.evidence import hexadecimal
 from ledgermq_spark.jobs import audit as audit_job
@@ -16,7 +17,6 @@ from ledgermq_spark.jobs import rebuild as rebuild_job
 from ledgermq_spark.jobs import tables as tables_job
 from ledgermq_spark.jobs.run import rebuild_at, run_audit, run_tables
 from ledgermq_spark.log.positions import PositionOutOfRangeError
-from ledgermq_spark.rebuild.checkpoints import encode_root
 from ledgermq_spark.rebuild.rebuild import LogTrimmedError
 from ledgermq_spark.tables.life import lives_meant, meant
 from support.brokers.broker_logs import trim, write

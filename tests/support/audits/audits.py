@@ -15,11 +15,12 @@ from ledgermq.core.queries.destination_status import (
 from ledgermq.core.snapshot.state_records import blocks, root_of
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.protocol.outcomes import Addressed
+from ledgermq.wire.framing.checkpoint_chunks import encode_root
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq_spark.audit.audit import AuditReport, Subject, audit
 from ledgermq_spark.laws.engines.engine import Engine
 from ledgermq_spark.laws.engines.frame import Frame
-from ledgermq_spark.rebuild.checkpoints import BLOCK, encode_root
+from ledgermq_spark.rebuild.checkpoints import BLOCK
 from ledgermq_spark.rebuild.fold import incomplete_groups
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
 from ledgermq_spark.rebuild.stalls import stalls_of

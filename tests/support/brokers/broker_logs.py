@@ -13,10 +13,11 @@ from confluent_kafka.admin import AdminClient
 
 from ledgermq.core.snapshot.state_records import blocks, root_of
 from ledgermq.protocol.outcomes import Addressed
+from ledgermq.wire.framing.checkpoint_chunks import encode_root
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.topics.log_topics import Topics, ensure_topics
 from ledgermq.wire.topics.registry import claim_queue_manager
-from ledgermq_spark.rebuild.checkpoints import BLOCK, MANIFEST, encode_root, state_digest
+from ledgermq_spark.rebuild.checkpoints import BLOCK, MANIFEST, state_digest
 from support.brokers.log_writer import (
     LANES,
     START_US,

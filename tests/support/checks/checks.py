@@ -12,19 +12,20 @@ from ledgermq.core.state.manager import QueueManager
 from ledgermq.processor.checkpoints.blocks import encode_block
 from ledgermq.protocol.operations import Operation, Unreadable
 from ledgermq.protocol.outcomes import Addressed, Delivered, DeliveredMessage, Outcome
-from ledgermq.wire.framing.checkpoint_chunks import encode_block_record, root_parts
+from ledgermq.wire.framing.checkpoint_chunks import (
+    decode_root,
+    encode_block_record,
+    encode_root,
+    root_parts,
+)
 from ledgermq.wire.framing.codec import (
     decode_chunk,
     decode_operation,
     decode_record,
     encode_chunk,
     encode_operation,
-    encode_record,
-    outcome_from_union,
-    outcome_to_union,
 )
 
-ROOT = "ledgermq.checkpoint.Root"
 # What a refused operation may change of a session (PROTOCOL.md §4).
 BOOKKEEPING = {
     "answered_through",
@@ -46,9 +47,6 @@ class Frozen(NamedTuple):
 
 def freeze(state: QueueManager) -> Frozen:
     """The state as the framed records of a checkpoint."""
-    root = root_of(state)
-    for session in root["sessions"]:
-        session["replies"] = [outcome_to_union(reply) for reply in session["replies"]]
     found: list[bytes] = []
     for block in blocks(state):
         values = encode_block_record(block)
@@ -56,7 +54,7 @@ def freeze(state: QueueManager) -> Frozen:
         assert taken is not None, "the block is there"
         assert encode_block(taken) == values, "a worker would write another block"
         found += values
-    return Frozen(encode_record(ROOT, root), tuple(found))
+    return Frozen(encode_root(root_of(state)), tuple(found))
 
 
 def told_blocks(state: QueueManager) -> Iterator[dict[str, Any]]:
@@ -76,10 +74,7 @@ def contents(state: QueueManager) -> tuple[Any, ...]:
 
 def thaw(frozen: Frozen) -> QueueManager:
     """The state that a checkpoint's bytes tell."""
-    root = decode_record(frozen.root)[1]
-    for session in root["sessions"]:
-        session["replies"] = [outcome_from_union(branch) for branch in session["replies"]]
-    return restore(root, [decode_record(block)[1] for block in frozen.blocks])
+    return restore(decode_root(frozen.root), [decode_record(block)[1] for block in frozen.blocks])
 
 
 def digest(state: QueueManager) -> str:

@@ -15,13 +15,12 @@ from typing import Any
 
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.queries.destination_status import queue_statuses, topic_statuses
-from ledgermq.core.snapshot.state_records import block_of, take_touched_blocks
+from ledgermq.core.snapshot.state_records import block_of, root_of, take_touched_blocks
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.processor.checkpoints.digests import chunk_digest, state_digest
-from ledgermq.processor.checkpoints.writing import encode_root
 from ledgermq.protocol.administration import bodies_in
 from ledgermq.protocol.outcomes import Delivered, Outcome, body_place
-from ledgermq.wire.framing.checkpoint_chunks import encode_block_record, root_parts
+from ledgermq.wire.framing.checkpoint_chunks import encode_block_record, encode_root, root_parts
 from ledgermq.wire.framing.codec import decode_chunk, decode_operation, decode_record
 from ledgermq.wire.framing.confluent import headers_of
 from ledgermq.wire.framing.headers import CONNECTION
@@ -136,7 +135,7 @@ class Follower:
                 self._blocks[created, block] = [chunk_digest(one) for one in values]
         for key in [key for key in self._blocks if key[0] not in self.state.stores]:
             del self._blocks[key]
-        digests = [chunk_digest(part) for part in root_parts(encode_root(self.state))]
+        digests = [chunk_digest(part) for part in root_parts(encode_root(root_of(self.state)))]
         for key in sorted(self._blocks):
             digests += self._blocks[key]
         return state_digest(digests)

@@ -32,14 +32,19 @@ from ledgermq.protocol.administration import VersionOffered
 from ledgermq.protocol.limits import FIRST_VERSION
 from ledgermq.protocol.operations import Upgrade
 from ledgermq.protocol.outcomes import Reply
-from ledgermq.wire.framing.checkpoint_chunks import MANIFEST, ChunkError, chunk_of, references_of
+from ledgermq.wire.framing.checkpoint_chunks import (
+    MANIFEST,
+    ChunkError,
+    chunk_of,
+    decode_root,
+    references_of,
+)
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key
 from ledgermq.wire.framing.codec import (
     UndecodableError,
     decode_as,
     decode_operation,
     decode_record,
-    outcome_from_union,
 )
 from ledgermq.wire.topics.identity import LogIdentity, log_identity
 from ledgermq.wire.topics.ledger import Ledger
@@ -338,11 +343,9 @@ def _restored_as_it_is(
 ) -> Loaded:
     references = references_of(manifest, records.chunks)
     parts = [records.chunks[one["digest"]] for one in references if one["kind"] == "root"]
-    _, root = decode_record(b"".join(parts))
-    for session in root["sessions"]:
-        replies = [outcome_from_union(one) for one in session["replies"]]
-        assert all(isinstance(one, Reply) for one in replies), "only replies are kept"
-        session["replies"] = replies
+    root = decode_root(b"".join(parts))
+    replies = [reply for session in root["sessions"] for reply in session["replies"]]
+    assert all(isinstance(one, Reply) for one in replies), "only replies are kept"
     # The subscriptions of a topic all have its name: only a block itself says whose it is.
     known: dict[tuple[int, int], tuple[str, tuple[str, ...]]] = {}
 

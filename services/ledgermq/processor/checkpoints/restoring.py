@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException
 
-from ledgermq.core.snapshot.state_records import blocks
+from ledgermq.core.snapshot.state_records import blocks, root_of
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.checkpoints.contents import contents_of, manifest_of
@@ -34,9 +34,13 @@ from ledgermq.processor.checkpoints.stored_records import (
     write_all,
     written_together,
 )
-from ledgermq.processor.checkpoints.writing import encode_root
 from ledgermq.processor.worker.crash_points import crash_point
-from ledgermq.wire.framing.checkpoint_chunks import MANIFEST, encode_block_record, root_parts
+from ledgermq.wire.framing.checkpoint_chunks import (
+    MANIFEST,
+    encode_block_record,
+    encode_root,
+    root_parts,
+)
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key
 from ledgermq.wire.framing.codec import decode_record, encode_record
 from ledgermq.wire.topics.ledger import Ledger
@@ -219,7 +223,7 @@ def _problem_of(here: LogHere, state: RebuiltState) -> str:
 
 
 def _digest_of(state: QueueManager) -> str:
-    chunks = root_parts(encode_root(state))
+    chunks = root_parts(encode_root(root_of(state)))
     for block in blocks(state):
         chunks += encode_block_record(block)
     return state_digest(map(chunk_digest, chunks))

@@ -51,9 +51,9 @@ from ledgermq.processor.checkpoints.stored_records import (
 from ledgermq.processor.lanes.lanes import LaneWriter, SendMark
 from ledgermq.processor.worker.crash_points import crash_point
 from ledgermq.processor.worker.logs import KAFKA_LOGGER, ManagerLog
-from ledgermq.wire.framing.checkpoint_chunks import MANIFEST, ROOT
+from ledgermq.wire.framing.checkpoint_chunks import MANIFEST, encode_root
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key, parse_key
-from ledgermq.wire.framing.codec import encode_record, outcome_to_union
+from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.reading import PartitionReader
 
@@ -88,13 +88,6 @@ class Snapshot:
     mark: SendMark
 
 
-def encode_root(state: QueueManager) -> bytes:
-    root = root_of(state)
-    for session in root["sessions"]:
-        session["replies"] = [outcome_to_union(one) for one in session["replies"]]
-    return encode_record(ROOT, root)
-
-
 class Checkpointer:
     def __init__(self, ledger: Ledger, loaded: Loaded, worker: str) -> None:
         self._ledger = ledger
@@ -124,7 +117,7 @@ class Checkpointer:
     def snapshot(self, state: QueueManager, chain: bytes, record: Any, mark: SendMark) -> Snapshot:
         """Takes the state as it is; the mark covers all outcomes up to its position."""
         started = time.monotonic()
-        root = encode_root(state)
+        root = encode_root(root_of(state))
         if self._all_anew:
             touch_all_blocks(state)
             self._all_anew = False

@@ -13,7 +13,13 @@ from typing import Any, Final
 from zlib import crc32
 
 from ledgermq.protocol.limits import BLOCK_MESSAGES
-from ledgermq.wire.framing.codec import UndecodableError, decode_as, encode_record
+from ledgermq.wire.framing.codec import (
+    UndecodableError,
+    decode_as,
+    encode_record,
+    outcome_from_union,
+    outcome_to_union,
+)
 from ledgermq.wire.framing.confluent import SINGLE_OBJECT_BYTES
 
 Record = dict[str, Any]
@@ -33,6 +39,23 @@ PAGE_BYTES_MIN: Final = 64 * 1024
 
 class ChunkError(ValueError):
     """A chunk is not there, or not what its digest says; the text says which."""
+
+
+def encode_root(root: Record) -> bytes:
+    """The bytes of a Root whose replies are outcomes."""
+    sessions = [
+        one | {"replies": [outcome_to_union(reply) for reply in one["replies"]]}
+        for one in root["sessions"]
+    ]
+    return encode_record(ROOT, root | {"sessions": sessions})
+
+
+def decode_root(value: bytes) -> Record:
+    """The Root whose bytes these are, its replies as outcomes."""
+    root = decode_as(ROOT, value)
+    for session in root["sessions"]:
+        session["replies"] = [outcome_from_union(reply) for reply in session["replies"]]
+    return root
 
 
 def root_parts(root: bytes) -> list[bytes]:
