@@ -38,8 +38,8 @@ def kafka(monkeypatch) -> SimpleNamespace:
         records.take(b"QM1/manifest/3", b"m")
         return records
 
-    def write(_producer, _topic, _partition, records, timeout_seconds):
-        kafka.patience.append(timeout_seconds)
+    def write(_producer, ledger, records):
+        kafka.patience.append(ledger.timeout_seconds)
         if kafka.fails:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         kafka.written += records

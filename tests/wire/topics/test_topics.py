@@ -108,9 +108,9 @@ def test_topics_are_created_with_explicit_settings(broker, admin, topics):
 def test_checkpoints_that_were_replaced_do_not_stay(broker, topics):
     """Kafka closed a segment after a gigabyte or a week, and workers read it all at their start."""
     ensure_topics(broker.bootstrap, topics, partitions=1, lanes=1)
-    producer = checkpoint_producer(Ledger(broker.bootstrap, topics, Claim("QM1", 0, 1), 30.0))
+    ledger = Ledger(broker.bootstrap, topics, Claim("QM1", 0, 1), 60.0)
     records = [(b"QM1/chunk/%d" % (number % 2), os.urandom(1024 * 1024)) for number in range(40)]
-    write_all(producer, topics.checkpoints, 0, records, 60.0)
+    write_all(checkpoint_producer(ledger), ledger, records)
 
     def kept_bytes():
         with PartitionReader(broker.bootstrap, 15.0) as reader:

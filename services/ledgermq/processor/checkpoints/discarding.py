@@ -49,12 +49,7 @@ def discard_checkpoints(ledger: Ledger) -> int:
         keys = [manifest_key(name, position) for position in _foreign(ledger, begins)]
         count = len(keys)
     try:
-        write_all(
-            checkpoint_producer(ledger),
-            *ledger.checkpoints,
-            [(key, None) for key in keys],
-            ledger.timeout_seconds,
-        )
+        write_all(checkpoint_producer(ledger), ledger, [(key, None) for key in keys])
     except KafkaException as error:
         raise LogUnreadableError(
             f"{name}: not all checkpoints were discarded: {error}; do it again"

@@ -147,12 +147,7 @@ def write_restored(ledger: Ledger, state: RebuiltState, retired: Sequence[int]) 
     """
     name, what = ledger.claim.queue_manager, f"the checkpoint at position {state.position}"
     key = manifest_key(name, state.position)
-    write = partial(
-        write_all,
-        checkpoint_producer(ledger),
-        *ledger.checkpoints,
-        timeout_seconds=ledger.timeout_seconds + 5.0,
-    )
+    write = partial(write_all, checkpoint_producer(ledger), ledger)
     with ledger.reader() as reader:
         here = log_of(reader, ledger)
         manifest, unwritten, count = _encoded(here, state)

@@ -105,16 +105,17 @@ def written_together(chunks: Mapping[str, bytes]) -> list[list[str]]:
 
 
 def write_all(
-    producer: Producer,
-    topic: str,
-    partition: int,
-    records: Sequence[tuple[bytes, bytes | None]],
-    timeout_seconds: float,
+    producer: Producer, ledger: Ledger, records: Sequence[tuple[bytes, bytes | None]]
 ) -> None:
-    """Writes records and waits until all are acknowledged; KafkaException if one is not.
+    """Writes records by a producer of checkpoints, and waits until all are acknowledged.
 
-    AccessDeniedError if Kafka does not let us write.
+    Raises:
+        KafkaException: One is not.
+        AccessDeniedError: Kafka does not let us write.
     """
+    topic, partition = ledger.checkpoints
+    # A moment longer than the records themselves, so that Kafka's own reason is heard.
+    timeout_seconds = ledger.timeout_seconds + 5.0
     problems: list[Any] = []
 
     def delivered(error: Any, _message: Any) -> None:

@@ -284,12 +284,7 @@ class Checkpointer:
         if self._producer is None:
             self._producer = checkpoint_producer(self._ledger)
         try:
-            write_all(
-                self._producer,
-                *self._ledger.checkpoints,
-                records,
-                self._ledger.timeout_seconds + 5.0,
-            )
+            write_all(self._producer, self._ledger, records)
             self._own_records += len(records)
             self._writing_bytes += sum(len(value) for _, value in records if value is not None)
         except KafkaException:
