@@ -5,7 +5,9 @@ import pytest
 from ledgermq.protocol.administration import PositionsSkipped
 from ledgermq.protocol.operations import Tick
 from ledgermq.wire.framing.codec import encode_operation
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import Hole, LookAhead, skip_command
 
 STAMPED = 2
@@ -84,8 +86,10 @@ def test_a_declaration_that_the_fold_refuses_declares_nothing(record):
 
 def test_the_command_is_the_one_to_run():
     """An operator can copy it from the worker's log."""
-    assert skip_command(Topics(), "QM1", Hole(3, 3)).startswith(
+    ledger = Ledger("b:1", Topics(), Claim("QM1", 0, 1), 1.0)
+    assert skip_command(ledger, Hole(3, 3)).startswith(
         "ledgermq log skip 3 --queue-manager QM1 --reason"
     )
-    command = skip_command(Topics("x"), "A", Hole(3, 9))
+    ledger = Ledger("b:1", Topics("x"), Claim("A", 0, 1), 1.0)
+    command = skip_command(ledger, Hole(3, 9))
     assert "log skip 3 --through 9 --queue-manager A --topic-prefix x" in command

@@ -70,7 +70,7 @@ def _over_hole(ahead: LookAhead, ledger: Ledger, chain: bytes, hole: Hole) -> by
         raise LogUnreadableError(
             f"{ledger.name} has no record at {hole.first}: the log has a hole. If there was none, "
             "as where a Kafka transaction ended, declare it skipped: "
-            f"`{skip_command(ledger.topics, ledger.claim.queue_manager, hole)}`"
+            f"`{skip_command(ledger, hole)}`"
         )
     for position in range(hole.first, hole.last + 1):
         chain = chain_next(chain, position, 0, None)

@@ -70,8 +70,8 @@ class Folder:
         silence: Silence,
         tally: Tally,
     ) -> None:
+        self._ledger = ledger
         self._name = ledger.claim.queue_manager
-        self._topics = ledger.topics
         # The log above; whether it is to be read before the next entry, and before which it was.
         self.ahead = LookAhead(ledger.bootstrap, *ledger.operations, ledger.timeout_seconds)
         self.look_wanted = False
@@ -202,7 +202,7 @@ class Folder:
         return self._tally.count if position >= self._tally.live_from else None
 
     def skip_command(self, first: int, last: int) -> str:
-        return skip_command(self._topics, self._name, Hole(first, last))
+        return skip_command(self._ledger, Hole(first, last))
 
     def _read(self, record: Any, value: bytes | None) -> Operation | None:
         """The operation in a record; its bodies stay in memory. None: look ahead first."""

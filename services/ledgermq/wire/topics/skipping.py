@@ -14,7 +14,8 @@ from ledgermq.protocol.administration import PositionsSkipped
 from ledgermq.wire.framing.codec import decode_operation
 from ledgermq.wire.framing.confluent import SINGLE_OBJECT, SINGLE_OBJECT_BYTES
 from ledgermq.wire.framing.schemas import by_name
-from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT, Topics
+from ledgermq.wire.topics.ledger import Ledger
+from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT
 from ledgermq.wire.topics.reading import PartitionReader
 
 LOG_APPEND_TIME: Final = 2
@@ -27,14 +28,13 @@ class Hole(NamedTuple):
     last: int
 
 
-def skip_command(topics: Topics, queue_manager: str, hole: Hole) -> str:
+def skip_command(ledger: Ledger, hole: Hole) -> str:
     """The command by which an operator declares positions skipped."""
     through = "" if hole.last == hole.first else f" --through {hole.last}"
-    prefix = topics.prefix
+    name, prefix = ledger.claim.queue_manager, ledger.topics.prefix
     where = "" if prefix == TOPIC_PREFIX_DEFAULT else f" --topic-prefix {prefix}"
     return (
-        f"ledgermq log skip {hole.first}{through} --queue-manager {queue_manager}{where} "
-        "--reason TEXT --yes"
+        f"ledgermq log skip {hole.first}{through} --queue-manager {name}{where} --reason TEXT --yes"
     )
 
 
