@@ -6,6 +6,7 @@ import contextlib
 import os
 import shlex
 import signal
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -48,10 +49,13 @@ def up(
     The data stay in the data directory and are there at the next start. A worker that dies is
     started again. Broker and worker listen on this machine only.
     """
+    from ledgermq.processor.worker.exit_codes import EXIT_STOPPED
     from ledgermq.processor.worker.supervisor import Supervisor, stop_signals
-    from ledgermq.processor.worker.worker import EXIT_STOPPED
     from ledgermq.wire.kafka.settings import forget_kafka_environment
 
+    if find_spec("faust") is None:
+        # The worker is another process: who lacks its packages is told so before anything starts.
+        raise ModuleNotFoundError(name="faust")
     output = Output(as_json=as_json)
     if forget_kafka_environment():
         output.remark(

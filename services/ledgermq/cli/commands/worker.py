@@ -103,8 +103,9 @@ def worker(
     It creates the log topics if they are missing. With several workers on one log each takes some
     of the queue managers; one that gets none stands by.
     """
+    from ledgermq.processor.worker.exit_codes import EXIT_REFUSED
     from ledgermq.processor.worker.logs import set_up_log
-    from ledgermq.processor.worker.worker import EXIT_REFUSED, run_worker
+    from ledgermq.processor.worker.worker import run_worker
     from ledgermq.wire.kafka.settings import forget_kafka_environment
 
     address = bootstrap or running_bootstrap(data_directory)

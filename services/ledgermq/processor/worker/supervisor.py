@@ -22,9 +22,9 @@ from typing import Self
 from ledgermq.embedded import EmbeddedBroker
 from ledgermq.embedded.directory import open_log
 from ledgermq.errors import LedgerMQError
+from ledgermq.processor.worker.exit_codes import EXIT_FAULT, EXIT_REFUSED, EXIT_STOPPED, EXIT_USAGE
 from ledgermq.processor.worker.process import PARENT_VARIABLE
 from ledgermq.processor.worker.readiness import wait_for_worker
-from ledgermq.processor.worker.worker import EXIT_FAULT, EXIT_REFUSED, EXIT_STOPPED, EXIT_USAGE
 from ledgermq.wire.kafka.settings import forget_kafka_environment
 
 log = logging.getLogger(__name__)

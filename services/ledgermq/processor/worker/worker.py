@@ -43,6 +43,12 @@ from ledgermq.processor.owner.folding import VersionUnknownError
 from ledgermq.processor.owner.owner import Owner, Surroundings
 from ledgermq.processor.owner.side_topic import SideTopic
 from ledgermq.processor.owner.stopped import StoppedManagers
+from ledgermq.processor.worker.exit_codes import (
+    EXIT_FAULT,
+    EXIT_REFUSED,
+    EXIT_STOPPED,
+    EXIT_UNREACHABLE,
+)
 from ledgermq.processor.worker.membership import (
     SessionTimeoutError,
     check_may_join,
@@ -83,12 +89,6 @@ class NameTakenError(LedgerMQError):
         )
 
 
-EXIT_STOPPED = 0
-EXIT_FAULT = 1
-EXIT_USAGE = 2
-EXIT_UNREACHABLE = 3
-# Starting again would not help: a person must look at log, checkpoints or version first.
-EXIT_REFUSED = 4
 NO_ADDRESS: Final = (errno.EADDRINUSE, errno.EADDRNOTAVAIL)
 
 REFUSALS = (
