@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.state.message_states import CONSUMED, GONE, NAMES, NEW
-from ledgermq.core.state.records import Queue, Subscription
+from ledgermq.core.state.records import Subscription
 from ledgermq.processor.metrics.collector import Scrape, encoder_for
 from ledgermq.processor.metrics.labels import OTHERS, TEMPORARY, Labels
 from ledgermq.processor.metrics.latency import BOUNDS_SECONDS, Latency
@@ -51,12 +51,12 @@ def test_whatever_a_scraper_says_it_accepts_it_gets_a_text(accept):
 def test_destinations_beyond_the_limit_share_a_label_and_free_it_when_they_go():
     """The first ones have their own; temporary ones never have."""
     labels = Labels(2)
-    assert [labels.of_name(f"queue:{one}") for one in "abc"] == ["queue:a", "queue:b", OTHERS]
-    assert labels.of(Queue("temporary/0a/1", 0)) == TEMPORARY
+    assert [labels.of(f"queue:{one}") for one in "abc"] == ["queue:a", "queue:b", OTHERS]
+    assert labels.of("queue:temporary/0a/1") == TEMPORARY
     assert labels.forget_all_but({"queue:b", "queue:c"}) == {"queue:a"}
-    assert labels.of_name("queue:c") == "queue:c"
-    assert labels.of_name("queue:d") == OTHERS
-    assert Labels(0).of_name("queue:a") == OTHERS
+    assert labels.of("queue:c") == "queue:c"
+    assert labels.of("queue:d") == OTHERS
+    assert Labels(0).of("queue:a") == OTHERS
 
 
 def test_named_subscriptions_beyond_the_limit_are_summed_with_those_without_a_name():

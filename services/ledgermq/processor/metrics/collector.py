@@ -176,40 +176,40 @@ class Scrape(Collector):
 
     def _take_destinations(self, state: QueueManager, tally: Tally, manager: tuple[str]) -> None:
         labels = tally.labels
-        places = list(state.destinations)
+        there = {one.destination for one in state.destinations}
         # What is gone was shown a last time above; others may have its label now.
-        tally.forget(labels.forget_all_but({one.destination for one in places}))
-        for place in places:
-            self._take_place(place, manager, labels)
+        tally.forget(labels.forget_all_but(there))
+        for one in state.destinations:
+            self._take_destination(one, manager, labels)
         left = labels.own_max
         for subscription in state.subscriptions.values():
-            key, place_labels = subscription.key, (*manager, labels.of(subscription))
-            named = key.kind in NAMED and place_labels[1] == subscription.destination and left > 0
+            key, at = subscription.key, (*manager, labels.of(subscription.destination))
+            named = key.kind in NAMED and at[1] == subscription.destination and left > 0
             left -= named
             name = (key.name, key.client_id) if named else ("", "")
-            self._take_states("subscription", subscription, (*place_labels, *name), STATES)
+            self._take_states("subscription", subscription, (*at, *name), STATES)
 
-    def _take_place(self, place: Queue, manager: tuple[str], labels: Labels) -> None:
-        label = labels.of(place)
+    def _take_destination(self, found: Queue, manager: tuple[str], labels: Labels) -> None:
+        label = labels.of(found.destination)
         at = (*manager, label)
         if at not in self._values["queue_consumers"]:
             for name, detail in ALWAYS:
                 self._add("messages_" + name, (*at, *([detail] if detail else ())), 0)
-        states = TOPIC_STATES if isinstance(place, Topic) else STATES
-        self._take_states("queue", place, at, states)
-        if place.unconsumed:
-            oldest = place.unconsumed[place.min_sequence].enqueued_at / MICROSECONDS
+        states = TOPIC_STATES if isinstance(found, Topic) else STATES
+        self._take_states("queue", found, at, states)
+        if found.unconsumed:
+            oldest = found.unconsumed[found.min_sequence].enqueued_at / MICROSECONDS
             self._set_least("queue_oldest_message_timestamp_seconds", at, oldest)
-        self._add("queue_consumers", at, place.receivers)
-        if label != place.destination:
+        self._add("queue_consumers", at, found.receivers)
+        if label != found.destination:
             return
-        if place.next_sequence:
-            self._set("sequence_last", at, place.next_sequence - 1)
+        if found.next_sequence:
+            self._set("sequence_last", at, found.next_sequence - 1)
         used = [
             held / most
             for held, most in (
-                (place.held_messages, place.settings.messages_max),
-                (place.held_bytes, place.settings.bytes_max),
+                (found.held_messages, found.settings.messages_max),
+                (found.held_bytes, found.settings.bytes_max),
             )
             if most
         ]

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Final, NamedTuple
 
 MANAGER: Final = ("queue_manager",)
-PLACE: Final = (*MANAGER, "destination")
-SUBSCRIPTION: Final = (*PLACE, "subscription", "client_id")
+DESTINATION: Final = (*MANAGER, "destination")
+SUBSCRIPTION: Final = (*DESTINATION, "subscription", "client_id")
 
 
 class Family(NamedTuple):
@@ -28,52 +28,52 @@ FAMILIES: Final = (
     # What happened to messages.
     _counter(
         "messages_put",
-        PLACE,
+        DESTINATION,
         "Messages put into a queue or topic, in units of work too (before their commit), and "
         "messages moved there.",
     ),
     _counter(
         "messages_committed",
-        PLACE,
+        DESTINATION,
         "Messages that got their sequence number: when put, or when their unit of work was "
         "committed.",
     ),
     _counter(
         "messages_delivered",
-        (*PLACE, "redelivered"),
+        (*DESTINATION, "redelivered"),
         "Messages delivered to consumers. redelivered is true if an application may have "
         "seen the message before.",
     ),
     _counter(
         "messages_acknowledged",
-        PLACE,
+        DESTINATION,
         "Messages consumed for good: acknowledged, or got in a unit of work that was committed.",
     ),
     _counter(
         "messages_rolled_back",
-        (*PLACE, "kind"),
+        (*DESTINATION, "kind"),
         "Messages of units of work that were rolled back. kind put: the put vanished; get: "
         "the message went back to its queue, also alone: put back, or not handed over.",
     ),
     _counter(
         "messages_returned",
-        PLACE,
+        DESTINATION,
         "Messages that went back to their queue unacknowledged, from no unit of work: recovered, "
         "put back by themselves, or their consumer or session ended.",
     ),
     _counter(
         "messages_expired",
-        PLACE,
+        DESTINATION,
         "Messages whose time to live was over before they were consumed.",
     ),
     _counter(
         "messages_dead_lettered",
-        (*PLACE, "reason"),
+        (*DESTINATION, "reason"),
         "Messages that left a destination for its error or expiry destination, by reason.",
     ),
     _counter(
         "messages_removed",
-        (*PLACE, "cause"),
+        (*DESTINATION, "cause"),
         "Messages that left a destination without being consumed: moved, dropped, removed by "
         "an administrator, or purged with their destination.",
     ),
@@ -86,12 +86,12 @@ FAMILIES: Final = (
     # What there is.
     _gauge(
         "queue_messages",
-        (*PLACE, "state"),
+        (*DESTINATION, "state"),
         "Messages that a queue or topic holds now, by state.",
     ),
     _gauge(
         "queue_bytes",
-        (*PLACE, "state"),
+        (*DESTINATION, "state"),
         "Bytes of the messages that a queue or topic holds now, by state.",
     ),
     _gauge(
@@ -108,24 +108,24 @@ FAMILIES: Final = (
     ),
     _gauge(
         "queue_oldest_message_timestamp_seconds",
-        PLACE,
+        DESTINATION,
         "Unix time at which the oldest message of a queue or topic got its sequence number; "
         "absent if it is empty.",
     ),
     _gauge(
         "queue_consumers",
-        PLACE,
+        DESTINATION,
         "Open consumers of a queue, or of all subscriptions of a topic.",
     ),
     _gauge(
         "queue_quota_used_ratio",
-        PLACE,
+        DESTINATION,
         "Share of the quota of messages or bytes that is used, the higher of the two, 1 is "
         "full; absent without a quota.",
     ),
     _gauge(
         "sequence_last",
-        PLACE,
+        DESTINATION,
         "Sequence number that a queue or topic gave last; absent before its first message.",
     ),
     _gauge("transactions_open", MANAGER, "Open units of work that hold a put or get."),

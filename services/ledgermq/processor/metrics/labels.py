@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from ledgermq.core.state.records import Queue
 from ledgermq.protocol.limits import TEMPORARY as TEMPORARY_PREFIX
 
 # Names of destinations begin with queue: or topic:, so that no destination is called like these.
@@ -22,11 +21,7 @@ class Labels:
         self.own_max = own_max
         self._own: set[str] = set()
 
-    def of(self, store: Queue) -> str:
-        """The label of a queue, a topic, or the topic of a subscription."""
-        return self.of_name(store.destination)
-
-    def of_name(self, destination: str) -> str:
+    def of(self, destination: str) -> str:
         if destination in self._own:
             return destination
         if destination.partition(":")[2].startswith(TEMPORARY_PREFIX):

@@ -93,7 +93,7 @@ class Tally:
         for message in messages:
             origin = message.origin
             if origin is not None and origin["reason"] not in ASKED_FOR:
-                label = self.labels.of_name(origin["destination"])
+                label = self.labels.of(origin["destination"])
                 self._events["dead_lettered", label, origin["reason"]] += 1
 
     @property
@@ -107,11 +107,11 @@ class Tally:
         again, self._redelivered = self._redelivered, {}
         events = self._events
         for (store, before, after, cause), count in moves.items():
-            label = self.labels.of(store)
+            label = self.labels.of(store.destination)
             for name, detail in events_of(store, before, after, cause):
                 events[name, label, detail] += count
         for store, count in again.items():
-            label = self.labels.of(store)
+            label = self.labels.of(store.destination)
             events["delivered", label, "true"] += count
             events["delivered", label, "false"] -= count
 
