@@ -13,7 +13,7 @@ from ledgermq.processor.lanes.bodies import BodyStore
 from ledgermq.processor.lanes.lanes import LaneWriter
 from ledgermq.processor.log.sizes import LogSizes
 from ledgermq.processor.owner.paged_answers import PagedAnswers
-from ledgermq.processor.worker.logs import ManagerLog
+from ledgermq.processor.worker.logs import ManagerLog, NowAndThen
 from ledgermq.protocol.answers import Answer
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.answers import encode_answer
@@ -56,7 +56,7 @@ class Answerer:
         self._paged = PagedAnswers()
         self._waiting: list[Question] = []
         self._waiting_bytes = 0
-        self._said_at = -SAY_AGAIN_SECONDS
+        self._crowds = NowAndThen(SAY_AGAIN_SECONDS)
         self.answered = 0
 
     def take(self, ask: dict[str, Any], size_bytes: int) -> None:
@@ -72,9 +72,7 @@ class Answerer:
 
     def _drop_half(self) -> None:
         """Drops the older half: whoever asks so much does not read the answers, or asks again."""
-        now = time.monotonic()
-        if now - self._said_at >= SAY_AGAIN_SECONDS:
-            self._said_at = now
+        if self._crowds.may_say():
             self._log.warning(
                 "%d questions of %d bytes wait; half are dropped, as often as they become too many",
                 len(self._waiting),

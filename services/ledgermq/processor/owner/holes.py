@@ -17,7 +17,7 @@ from ledgermq.errors import LedgerMQError
 from ledgermq.processor.lanes.lanes import Folded
 from ledgermq.processor.owner.folding import Folder
 from ledgermq.processor.owner.side_topic import SideTopic
-from ledgermq.processor.worker.logs import ManagerLog
+from ledgermq.processor.worker.logs import ManagerLog, NowAndThen
 from ledgermq.wire.topics.reading import LogDamagedError, LogUnreadableError
 from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import Hole
@@ -49,7 +49,7 @@ class HoleWatch:
         self._looking = asyncio.Lock()
         self._next_look = 0.0
         self._still_at, self._next_end = -1, 0.0
-        self._said: tuple[str, float] = ("", 0.0)
+        self._reasons = NowAndThen(SAY_AGAIN_SECONDS)
 
     def is_known(self, position: int) -> bool:
         return self._folder.ahead.hole_at(position) is not None
@@ -162,8 +162,5 @@ class HoleWatch:
 
     def _say(self, position: int, text: str) -> None:
         """Says why the fold waits, and again after a while."""
-        now = time.monotonic()
-        if text == self._said[0] and now < self._said[1]:
-            return
-        self._said = (text, now + SAY_AGAIN_SECONDS)
-        self._log.critical("%s", text, position=position)
+        if self._reasons.may_say(text):
+            self._log.critical("%s", text, position=position)

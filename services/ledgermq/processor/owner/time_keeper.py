@@ -16,7 +16,7 @@ from ledgermq.core.apply import next_deadline
 from ledgermq.core.clock import time_after
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.processor.lanes.producer import LogProducer
-from ledgermq.processor.worker.logs import ManagerLog
+from ledgermq.processor.worker.logs import ManagerLog, NowAndThen
 from ledgermq.protocol.administration import VersionOffered
 from ledgermq.protocol.limits import PROTOCOL_VERSION, TIME_AGREEMENT_US, TIME_LEAP_US
 from ledgermq.protocol.operations import Operation, Suspect, Tick, TimeAgreed
@@ -53,7 +53,8 @@ class TimeKeeper:
         self._writing = False
         self._effect_before: tuple[int, int, int | None] | None = None
         self._was_ahead = False
-        self._not_before = self._say_again_at = 0.0
+        self._not_before = 0.0
+        self._standstills = NowAndThen(SAY_AGAIN_SECONDS)
         # When the broker answered last that had been away; on the monotonic clock.
         self.away_until = -math.inf
         self.written = 0
@@ -80,10 +81,9 @@ class TimeKeeper:
 
     def _log_why_time_stands_still(self, state: QueueManager) -> None:
         """Says that this worker cannot agree on time, as nobody else would notice, now and then."""
-        ahead_us, now = self._producer.clock.ahead_us, time.monotonic()
-        if abs(ahead_us) <= TIME_AGREEMENT_US or now < self._say_again_at:
+        ahead_us = self._producer.clock.ahead_us
+        if abs(ahead_us) <= TIME_AGREEMENT_US or not self._standstills.may_say():
             return
-        self._say_again_at = now + SAY_AGAIN_SECONDS
         self._log.error(
             "log time stands still: this machine's clock is %.0f s %s Kafka's, and with more "
             "than %.0f s between them this worker cannot agree on time. Whatever waits for a time "

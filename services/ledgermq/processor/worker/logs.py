@@ -7,6 +7,7 @@ is about a queue manager, a log position, sessions or a connection, its caller n
 from __future__ import annotations
 
 import logging
+import math
 import sys
 import time
 from typing import Any
@@ -33,6 +34,22 @@ class ManagerLog(logging.LoggerAdapter[logging.Logger]):
         about["queue_manager"] = self._queue_manager
         text = f"%s: {msg}"
         self.logger.log(level, text, self._queue_manager, *args, exc_info=exc_info, extra=about)
+
+
+class NowAndThen:
+    """Keeps a line that is true for long from being written all the time."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._text, self._again_at = "", -math.inf
+
+    def may_say(self, text: str = "") -> bool:
+        """Whether to write it: it is another one than the last, or that was so long ago."""
+        now = time.monotonic()
+        if text == self._text and now < self._again_at:
+            return False
+        self._text, self._again_at = text, now + self._seconds
+        return True
 
 
 class RepeatFilter(logging.Filter):
