@@ -14,7 +14,7 @@ from ledgermq.wire.kafka.access import denied
 from ledgermq.wire.kafka.settings import client_options
 from ledgermq.wire.topics.identity import log_identity
 from ledgermq.wire.topics.reading import (
-    PASSING,
+    MENDED,
     LogDamagedError,
     LogUnreadableError,
     close_aside,
@@ -125,7 +125,7 @@ class TopicReader:
             elif error.code() == KafkaError._BAD_MSG:
                 self._met_damage = True
                 raise LogDamagedError(f"{self.topic}-{partition}", error.str())
-            elif error.code() not in PASSING:
+            elif error.code() not in MENDED:
                 raise denied(error, self.topic, "Read") or BrokerUnavailableError(
                     f"partition {partition} of topic {self.topic} cannot be read: {error.str()}; "
                     "run it again when Kafka answers"

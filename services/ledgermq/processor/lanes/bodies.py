@@ -28,7 +28,7 @@ from ledgermq.wire.framing.codec import decode_operation
 from ledgermq.wire.kafka.access import denied
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.reading import (
-    PASSING,
+    MENDED,
     LogUnreadableError,
     close_aside,
     reader_settings,
@@ -115,12 +115,8 @@ class LogReader:
                 raise BodyLostError(text, is_cut=True)
             if error.code() == KafkaError._BAD_MSG:
                 self._look_at_damage(wanted, error)
-            refused = (
-                None
-                if error.code() in PASSING
-                else denied(error, self._ledger.topics.operations, "Read")
-            )
-            if refused is not None:
+            topic = self._ledger.topics.operations
+            if error.code() not in MENDED and (refused := denied(error, topic, "Read")) is not None:
                 raise refused
             return
         offset, value = message.offset(), message.value()

@@ -31,7 +31,7 @@ from ledgermq.wire.kafka.settings import (
 
 RECORDS_MAX = 1_000
 # librdkafka mends these by itself; and the group that it wants to be named needs no rights.
-PASSING = (
+MENDED = (
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -296,7 +296,7 @@ class PartitionReader:
                     close_aside(self._consumer)
                     self._consumer = self._made()
                     raise LogDamagedError(f"{topic}-{partition}", error.str())
-                elif error.code() not in PASSING:
+                elif error.code() not in MENDED:
                     raise denied(error, topic, "Read", self._kafka) or LogUnreadableError(
                         f"{topic}-{partition}: {error.str()}"
                     )
