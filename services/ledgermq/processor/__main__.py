@@ -8,7 +8,7 @@ from ledgermq.processor.worker.exit_codes import EXIT_USAGE
 from ledgermq.processor.worker.logs import set_up_log
 from ledgermq.processor.worker.process import die_with_parent
 from ledgermq.processor.worker.settings import SettingsError, WorkerSettings
-from ledgermq.processor.worker.worker import run_worker
+from ledgermq.processor.worker.start import run_worker
 from ledgermq.wire.topics.address import AddressError
 
 

@@ -105,7 +105,7 @@ def worker(
     """
     from ledgermq.processor.worker.exit_codes import EXIT_REFUSED
     from ledgermq.processor.worker.logs import set_up_log
-    from ledgermq.processor.worker.worker import run_worker
+    from ledgermq.processor.worker.start import run_worker
     from ledgermq.wire.kafka.settings import forget_kafka_environment
 
     address = bootstrap or running_bootstrap(data_directory)

@@ -6,13 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import logging
-import os
 import signal
 import threading
 from collections.abc import Coroutine
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -29,7 +26,6 @@ from ledgermq.errors import (
     LedgerMQError,
     SchemaRegistryError,
 )
-from ledgermq.garbage import SELDOM
 from ledgermq.processor.checkpoints.loading import CheckpointMismatchError, LogIncompleteError
 from ledgermq.processor.faust_shell.application import make_application
 from ledgermq.processor.faust_shell.feed import FeedError
@@ -37,7 +33,6 @@ from ledgermq.processor.faust_shell.sharing import Sharing, Standing
 from ledgermq.processor.faust_shell.transport import DrainedChunk, FencedInstanceError
 from ledgermq.processor.lanes.anchors import LogCutError
 from ledgermq.processor.lanes.producer import LogProducer, WriteFailedError
-from ledgermq.processor.log.aiokafka_options import aiokafka_options
 from ledgermq.processor.metrics.collector import Scrape, encoder_for
 from ledgermq.processor.owner.folding import VersionUnknownError
 from ledgermq.processor.owner.owner import Owner, Surroundings
@@ -51,27 +46,21 @@ from ledgermq.processor.worker.exit_codes import (
 )
 from ledgermq.processor.worker.membership import (
     SessionTimeoutError,
-    check_may_join,
-    session_timeout_seconds,
     workers_group,
 )
-from ledgermq.processor.worker.process import allow_many_files, in_time, leave_at_once
+from ledgermq.processor.worker.process import in_time, leave_at_once
 from ledgermq.processor.worker.readiness import wait_for_another_worker
 from ledgermq.processor.worker.schema_ids import wait_for_framing
-from ledgermq.processor.worker.settings import SettingsError, WorkerSettings, misnamed
+from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.processor.worker.web_address import WebAddressError, in_address, usable_port
 from ledgermq.wire.framing.confluent import ConfluentFraming
 from ledgermq.wire.kafka.access import missing_right
 from ledgermq.wire.topics.ledger import Ledger
-from ledgermq.wire.topics.log_topics import TopicError, Topics, ensure_topics
+from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import (
     Claim,
     RegistryError,
-    RegistryLostError,
-    check_not_lost,
-    claim_queue_manager,
     list_queue_managers,
-    queue_managers_on_log,
 )
 
 log = logging.getLogger(__name__)
@@ -104,7 +93,6 @@ REFUSALS = (
 NOT_LET_IN = (AuthenticationFailedError, AccessDeniedError)
 # What is wrong with the worker, and not with one queue manager.
 OF_ALL = (*NOT_LET_IN, WriteFailedError)
-JOIN_PATIENCE_SECONDS = 5.0
 REPLACED_MAX = 3
 NUDGE_SECONDS = 0.05
 REGISTRY_AGAIN_SECONDS = 1.0
@@ -114,77 +102,6 @@ LEAVE_SECONDS = 3.0
 OVERLAP_SECONDS = 10.0
 STOP_SECONDS = 15.0
 LAST_RESORT_SECONDS = 20.0
-
-
-def run_worker(settings: WorkerSettings) -> int:
-    """Runs a worker until it is told to stop (SIGTERM, SIGINT) or cannot go on; an exit code.
-
-    Creates the log topics and claims queue managers in the registry where that is not done yet.
-
-    Raises:
-        AddressError, SettingsError: What was given cannot be used.
-    """
-    for text in misnamed(os.environ):
-        log.warning("%s", text)
-    topics = Topics(settings.topic_prefix)
-    # Before anything is tried: what cannot be is wrong use.
-    aiokafka_options()
-    try:
-        claims = _prepare(settings, topics)
-    except RegistryLostError as error:
-        log.critical("%s", error)
-        return EXIT_REFUSED
-    except (TopicError, RegistryError, *NOT_LET_IN) as error:
-        log.critical("%s", error)
-        return EXIT_UNREACHABLE
-    gc.set_threshold(*SELDOM)
-    allow_many_files()
-    try:
-        settings.data_directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingsError(
-            f"data_directory is {settings.data_directory}, which cannot be made: {error.strerror}; "
-            "name one that can be written"
-        ) from error
-    settings = replace(
-        settings,
-        session_timeout_seconds=session_timeout_seconds(
-            settings.bootstrap,
-            settings.session_timeout_seconds,
-            settings.request_timeout_seconds,
-        ),
-    )
-    return asyncio.run(Worker(settings, topics, claims).run())
-
-
-def _prepare(settings: WorkerSettings, topics: Topics) -> list[Claim]:
-    bootstrap, patience = settings.bootstrap, settings.request_timeout_seconds
-    ensure_topics(
-        bootstrap,
-        topics,
-        partitions=settings.partitions,
-        lanes=settings.lanes,
-        brokers_min=settings.brokers_min,
-        timeout_seconds=patience,
-    )
-    check_may_join(bootstrap, topics, min(patience, JOIN_PATIENCE_SECONDS))
-    claims = list_queue_managers(bootstrap, topics, timeout_seconds=patience)
-    if not claims:
-        on_log = queue_managers_on_log(bootstrap, topics, timeout_seconds=patience)
-        # Again: entries of what another worker claimed meanwhile are no sign of a loss.
-        if not list_queue_managers(bootstrap, topics, timeout_seconds=patience):
-            check_not_lost(topics, on_log, settings.queue_managers)
-        for name in settings.queue_managers:
-            claim_queue_manager(
-                bootstrap,
-                topics,
-                name,
-                lanes=settings.lanes,
-                timeout_seconds=patience,
-                on_log=on_log,
-            )
-        claims = list_queue_managers(bootstrap, topics, timeout_seconds=patience)
-    return claims
 
 
 class Worker:
