@@ -1,6 +1,4 @@
-"""What a manifest says: the chunks of a state in order, its digest, where the log stood
-(PROTOCOL.md §10).
-"""
+"""What a manifest says: chunks of a state in order, its digest, where the log stood (§10)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Digests of a checkpoint: of its chunks, of the state, of the operations up to it
-(PROTOCOL.md §10).
-"""
+"""Digests of a checkpoint: of chunks, of the state, of the operations up to it (§10)."""
 
 from __future__ import annotations
 

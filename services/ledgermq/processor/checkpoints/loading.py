@@ -1,5 +1,4 @@
-"""Loading a checkpoint: the newest whole one that belongs to this log, or an older, or none
-(H1, H13, H14).
+"""Loading a checkpoint: the newest that can be used, an older one, or none (H1, H13, H14).
 
 A checkpoint that is incomplete or damaged, or whose lanes are shorter than they were, is passed
 over with a word in the log: an older one or the whole log does as well. Where the log is trimmed

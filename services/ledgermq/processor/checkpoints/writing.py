@@ -1,14 +1,12 @@
-"""Checkpoints: the state at one position, written so that cost follows what changed (D5, H1,
-H13).
+"""Writing checkpoints of one position each, so that cost follows what changed (D5, H1, H13).
 
 Theory of operation. A snapshot is taken between two operations: the Root is encoded there and then,
 of the blocks touched since the last one it is noted what is in them, so that all is of one
 position; untouched blocks are known by digest. The rest goes on beside the fold, in a thread:
 blocks are encoded, for which the fold of a deep queue would otherwise stand still for a second;
-chunks are written first; then, when every
-lane has acknowledged all outcomes at or below the position, the manifest; then the position is
-committed to the group, which a worker that has lost the partition cannot do; and only after that
-what no kept manifest needs is taken away.
+chunks are written first; then, when every lane has acknowledged all outcomes at or below the
+position, the manifest; then the position is committed to the group, which a worker that has lost
+the partition cannot do; and only after that what no kept manifest needs is taken away.
 
 Chunks whose writing failed stay in memory until a later checkpoint writes them or needs them no
 more, and so do blocks that could not be encoded: nothing else remembers that they changed.

@@ -1,5 +1,4 @@
-"""The Faust application: partitions come and go, the agent hands drained chunks to their
-owners.
+"""The Faust application: partitions come and go, its agent hands chunks to their owners.
 
 Faust is the shell: membership of the group, assignment, streams, web. What is folded, and when it
 counts as done, is decided by owners and checkpoints (D4).

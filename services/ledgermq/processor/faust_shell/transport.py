@@ -1,5 +1,4 @@
-"""Faust's Kafka transport, changed where the hazards ask for it: records travel in drained
-chunks.
+"""Faust's Kafka transport, changed where hazards ask for it: records travel in chunks.
 
 Theory of operation. Faust hands every record through three asyncio tasks and several callbacks; a
 chunk of records, drained from one partition by one poll, goes straight into the stream of the

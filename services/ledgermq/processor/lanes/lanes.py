@@ -1,5 +1,4 @@
-"""Lanes: outcomes gathered into chunks per connection and handed to the producer (PROTOCOL.md
-§7).
+"""Lanes: outcomes, gathered into chunks per connection, go to the producer (PROTOCOL.md §7).
 
 Where a body left the cache, the outcomes of that connection are held, in order, until it was read
 back from the log; all others go on (H21). When very much is held, the fold waits.

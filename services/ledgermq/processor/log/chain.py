@@ -1,6 +1,4 @@
-"""The digest chain as the log itself gives it, read record by record outside the group
-(PROTOCOL.md §10).
-"""
+"""The digest chain as the log itself gives it, read record by record (PROTOCOL.md §10)."""
 
 from __future__ import annotations
 

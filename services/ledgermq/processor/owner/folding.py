@@ -1,5 +1,4 @@
-"""Folding: drained records to operations, through the fold, to outcomes; the digest chain
-beside it.
+"""Folding: records to operations, through the fold, to outcomes; the digest chain beside it.
 
 Nothing here waits. A record that is no operation is folded as `Unreadable` with its reason, so
 that it is refused with its position and never skipped (H29); a record out of turn is never folded

@@ -1,5 +1,4 @@
-"""Holes in the ledger: looked at on the log itself, and passed over when they were declared
-skipped (PROTOCOL.md §8; H9).
+"""Holes in the ledger, which are passed over once they were declared skipped (§8; H9).
 
 A worker at a hole that nobody declared waits there: it says so, answers questions as of before it,
 and goes on by itself once the declaration stands on the log. So one queue manager's hole stops no

@@ -1,5 +1,4 @@
-"""Answers that are too large for one record, kept until they were asked for page by page
-(PROTOCOL.md §9).
+"""Answers that are too large for one record, kept to be asked for page by page (§9).
 
 All pages of an answer are of one position, whatever becomes of the state meanwhile: what was in
 flight then is in it as it was. Contents are read for one page at a time. What nobody asks for is

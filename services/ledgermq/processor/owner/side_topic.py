@@ -1,5 +1,4 @@
-"""The side topic: questions and heartbeats of the queue managers that this worker owns (D15,
-H12).
+"""The side topic: questions to the worker's queue managers, and heartbeats (D15, H12).
 
 Partitions are assigned explicitly, from those of operations, so the owner of a queue manager hears
 its questions whatever the group's assignor thinks of other topics. The registry is followed by

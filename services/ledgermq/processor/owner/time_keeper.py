@@ -1,5 +1,4 @@
-"""What a worker writes on the ledger itself: Tick, TimeAgreed, Suspect, VersionOffered (PROTOCOL.md
-§6, §8; H6, H7).
+"""A worker's own entries: Tick, TimeAgreed, Suspect, VersionOffered (§6, §8; H6, H7).
 
 At most one entry of the worker is unfolded per queue manager; after one that changed nothing the
 next waits a second.

@@ -1,6 +1,4 @@
-"""A worker: owns the queue managers that the group gives it, until it is stopped or cannot go
-on.
-"""
+"""A worker: owns the queue managers that the group gives it, until it ends."""
 
 from __future__ import annotations
 

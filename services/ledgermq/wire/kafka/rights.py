@@ -1,8 +1,7 @@
 """The rights that each role needs from Kafka's authorizer: no more than these, and no fewer.
 
 Bridges need some more, on topics that are none of LedgerMQ's. Read and Write contain Describe.
-Consumers that choose their partitions themselves need no right on
-a group; only the workers share one.
+Consumers that choose their partitions themselves need no right on a group; only workers share one.
 """
 
 from __future__ import annotations
