@@ -175,12 +175,12 @@ class Target:
 
         What changes checkpoints asks it: a worker counts on what it has stored.
         """
-        from ledgermq.processor.worker.membership import STOPPED_SECONDS, refuse_if_workers_run
+        from ledgermq.processor.worker.membership import refuse_if_workers_run
         from ledgermq.processor.worker.readiness import is_stopped
 
         up, ledger = running(self.data_directory), self.ledger_of(self.claim())
         if up is not None and up["bootstrap"] == self.bootstrap:
-            if is_stopped(ledger, STOPPED_SECONDS):
+            if is_stopped(ledger):
                 return
             raise refusal(
                 f"`ledgermq up` runs on {self.data_directory}, process {up['pid']}, and with it a "

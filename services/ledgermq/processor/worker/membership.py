@@ -26,8 +26,6 @@ log = logging.getLogger(__name__)
 # Kafka's own default; what it takes if it does not say.
 SHORTEST_SESSION_SECONDS = 6.0
 AGAIN_SECONDS = 0.2
-# How long a worker is asked whether it has stopped a queue manager.
-STOPPED_SECONDS = 5.0
 SHORTEST_SESSION = "group.min.session.timeout.ms"
 # A broker that has just come up answers so for a moment, and without a text.
 COORDINATOR_COMES_UP = (
@@ -119,7 +117,7 @@ def refuse_if_workers_run(
     where = (ledger.bootstrap, ledger.topics, ledger.timeout_seconds)
     while workers := running_workers(*where):
         if time.monotonic() >= limit:
-            if is_stopped(ledger, STOPPED_SECONDS):
+            if is_stopped(ledger):
                 return
             raise refusal(
                 f"workers run at {ledger.bootstrap} ({', '.join(workers)}): stop all workers "

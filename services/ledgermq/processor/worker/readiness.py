@@ -24,6 +24,8 @@ from ledgermq.wire.topics.reading import offsets_of, reader_settings
 from ledgermq.wire.topics.registry import Claim, RegistryError, list_queue_managers
 
 ASK_AGAIN_SECONDS = 1.0
+# How long a worker is asked whether it has stopped a queue manager.
+STOPPED_SECONDS = 5.0
 
 
 def wait_for_worker(
@@ -65,9 +67,9 @@ def wait_for_another_worker(ledger: Ledger, worker: str) -> bool:
     return any(one is None or one["worker"] != worker for one in documents)
 
 
-def is_stopped(ledger: Ledger, timeout_seconds: float) -> bool:
+def is_stopped(ledger: Ledger) -> bool:
     """Whether a worker says that none can go on with a queue manager, as it is damaged."""
-    limit = time.monotonic() + timeout_seconds
+    limit = time.monotonic() + STOPPED_SECONDS
     try:
         answer = next(_answers(ledger, limit), None)
     except (KafkaException, LedgerMQError):

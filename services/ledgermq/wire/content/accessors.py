@@ -43,10 +43,10 @@ def sets(
 
 
 def writes(
-    method: Callable[[Any, str, Any], None], kind: str, _of: type[T], words: str = "Writes"
+    method: Callable[[Any, str, Any], None], kind: str, _of: type[T]
 ) -> Callable[[Any, T], None]:
     """A method that writes a value of one type behind those before."""
-    return _of_kind(method, kind, f"{words} {WRITTEN[kind]}.")  # type: ignore[no-any-return]
+    return _of_kind(method, kind, f"Writes {WRITTEN[kind]}.")  # type: ignore[no-any-return]
 
 
 def _of_kind(method: Callable[..., Any], kind: str, told: str) -> Any:
