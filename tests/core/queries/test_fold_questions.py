@@ -4,14 +4,14 @@ import copy
 
 import pytest
 
+from ledgermq.core.queries import browsing
 from ledgermq.core.queries import questions as query
+from ledgermq.core.queries.browsing import Cursor, browse
 from ledgermq.core.queries.destination_status import destination_status, queue_statuses
 from ledgermq.core.queries.manager_status import manager_status
 from ledgermq.core.queries.resync import resync
 from ledgermq.core.queries.storage_status import storage_status
 from ledgermq.core.queries.work_status import session_statuses
-from ledgermq.core.sessions import browsing
-from ledgermq.core.sessions.browsing import Cursor, browse
 from ledgermq.protocol import operations
 from ledgermq.protocol.get_options import Options
 from ledgermq.protocol.outcomes import Accepted, Delivered, Enqueued, Opened, Refused

@@ -6,7 +6,7 @@ from typing import Any
 
 from ledgermq.core.order.single_active import active_consumer
 from ledgermq.core.queries import group_status as group_query
-from ledgermq.core.sessions.browsing import Cursor, Page, browse
+from ledgermq.core.queries.browsing import Cursor, Page, browse
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.protocol.get_options import PLAIN, Options
 from support.model.fold import Model

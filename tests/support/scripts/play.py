@@ -12,6 +12,7 @@ from typing import Any
 
 from ledgermq.core.apply import apply, new_state, next_deadline
 from ledgermq.core.queries import questions as query
+from ledgermq.core.queries.browsing import Cursor, browse
 from ledgermq.core.queries.destination_status import (
     binding_entries,
     blocked_status,
@@ -25,7 +26,6 @@ from ledgermq.core.queries.group_status import group_document
 from ledgermq.core.queries.manager_status import journal_status, manager_status
 from ledgermq.core.queries.storage_status import storage_status
 from ledgermq.core.queries.work_status import session_statuses
-from ledgermq.core.sessions.browsing import Cursor, browse
 from ledgermq.core.snapshot.destination_records import store_name
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Session

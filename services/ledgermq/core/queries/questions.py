@@ -10,6 +10,7 @@ from ledgermq.core.destinations.by_name import UNKNOWN, find_destination
 from ledgermq.core.manual.choice import Chosen, choose
 from ledgermq.core.order.group_positions import disagreement
 from ledgermq.core.order.selecting import selector_of
+from ledgermq.core.queries.browsing import Cursor, browse
 from ledgermq.core.queries.destination_status import (
     binding_entries,
     destination_status,
@@ -32,7 +33,6 @@ from ledgermq.core.queries.work_status import (
     transaction_entries,
 )
 from ledgermq.core.quoting import quoted
-from ledgermq.core.sessions.browsing import Cursor, browse
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Queue
 from ledgermq.protocol.answers import Answer

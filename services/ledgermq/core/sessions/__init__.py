@@ -1,1 +1,1 @@
-"""Connections, sessions, consumers and units of work: opened, numbered, ended; browsing."""
+"""Connections, sessions, consumers and units of work: opened, numbered, ended."""
