@@ -7,6 +7,7 @@ part that comes by the hundred.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NotRequired, TypeAlias, TypedDict
 
@@ -95,6 +96,11 @@ class DeliveryRange(TypedDict):
 
     first: int
     last: int
+
+
+def deliveries_in(ranges: Iterable[DeliveryRange]) -> list[int]:
+    """The numbers of the deliveries in ranges."""
+    return [number for one in ranges for number in range(one["first"], one["last"] + 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

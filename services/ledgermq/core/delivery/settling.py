@@ -9,13 +9,13 @@ from ledgermq.core.delivery.expiry import expire, is_over
 from ledgermq.core.delivery.redelivery import back_out, send_away_rejected
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import in_flight_of, move
-from ledgermq.core.order.fifo import check_order, numbers_in
+from ledgermq.core.order.fifo import check_order
 from ledgermq.core.order.group_positions import follow, position_after, settle_position
 from ledgermq.core.order.waiting_consumers import join_waiting
 from ledgermq.core.state.message_states import AVAILABLE, CONSUMED, GONE
 from ledgermq.core.state.records import Consumer, Message, Session
 from ledgermq.protocol.limits import BLOCK_MESSAGES
-from ledgermq.protocol.operations import Acknowledge, DeliveryRange
+from ledgermq.protocol.operations import Acknowledge, DeliveryRange, deliveries_in
 from ledgermq.protocol.reasons import Reason, Refusal
 
 
@@ -61,7 +61,7 @@ def end_flight(
 
 
 def consume(entry: Entry, session: Session, ranges: list[DeliveryRange]) -> int:
-    numbers = numbers_in(ranges)
+    numbers = deliveries_in(ranges)
     receivers = [session.deliveries[number].consumer for number in numbers]
     at, count = 0, len(numbers)
     while at < count:
@@ -126,7 +126,7 @@ def give_back_all(entry: Entry, session: Session, seen: list[DeliveryRange] | No
 
     `seen` None: it was lost, or others ended its unit of work, and all are in doubt.
     """
-    marked = None if seen is None else set(numbers_in(seen))
+    marked = None if seen is None else set(deliveries_in(seen))
     numbers = list(session.deliveries)
     for delivery in numbers:
         if marked is None:

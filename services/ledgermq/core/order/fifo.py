@@ -9,16 +9,11 @@ a time, and what came back first.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
 
 from ledgermq.core.state.records import SORT_KEY, Message, Queue, Session
-from ledgermq.protocol.operations import DeliveryRange
+from ledgermq.protocol.operations import DeliveryRange, deliveries_in
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import CONCURRENT, PROTECTED, SERIALIZED
-
-
-def numbers_in(ranges: Iterable[DeliveryRange]) -> list[int]:
-    return [number for one in ranges for number in range(one["first"], one["last"] + 1)]
 
 
 def use_fifo_mode(queue: Queue) -> None:
@@ -56,7 +51,7 @@ def check_order(session: Session, ranges: list[DeliveryRange]) -> Refusal | None
     if not protected:
         return None
     named: dict[int, dict[int, int]] = {created: {} for created in protected}
-    for delivery in numbers_in(ranges):
+    for delivery in deliveries_in(ranges):
         message = session.deliveries[delivery]
         created = message.queue.created_position
         if created in protected:

@@ -8,7 +8,6 @@ from ledgermq.core.destinations.subscriptions import subscription_for, use_subsc
 from ledgermq.core.destinations.temporaries import check_owner
 from ledgermq.core.entry import Entry
 from ledgermq.core.order.affinity import drop_bonds
-from ledgermq.core.order.fifo import numbers_in
 from ledgermq.core.order.group_positions import (
     disagreement,
     end_reservation,
@@ -25,7 +24,14 @@ from ledgermq.core.state.records import Consumer, Queue, Session, Subscription, 
 from ledgermq.protocol import get_options
 from ledgermq.protocol.get_options import PLAIN, Options
 from ledgermq.protocol.limits import CONSUMER_NUMBER_MAX, CREDIT_MAX, TIMING_MS_MAX
-from ledgermq.protocol.operations import CloseConsumer, Get, GiveBack, OpenConsumer, Reject
+from ledgermq.protocol.operations import (
+    CloseConsumer,
+    Get,
+    GiveBack,
+    OpenConsumer,
+    Reject,
+    deliveries_in,
+)
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.selector import Selector
 
@@ -123,7 +129,7 @@ def close_consumer(entry: Entry, session: Session, operation: CloseConsumer) -> 
         leave_queue(entry, consumer)
         consumer.group_position = consumer.settled_position = None
         consumer.credit = 0
-    for delivery in numbers_in(operation.unseen):
+    for delivery in deliveries_in(operation.unseen):
         give_back(entry, session, delivery, backed_out=False)
     consumer.open = False
     if not consumer.in_flight:
@@ -142,7 +148,7 @@ def give_back_unseen(entry: Entry, session: Session, operation: GiveBack) -> Ref
     refusal = check_deliveries(session, operation.unseen, consumer)
     if refusal is not None:
         return refusal
-    for delivery in numbers_in(operation.unseen):
+    for delivery in deliveries_in(operation.unseen):
         give_back(entry, session, delivery, backed_out=False)
     if operation.unseen:
         _follow_what_is_left(entry, consumer)
@@ -171,7 +177,7 @@ def reject(entry: Entry, session: Session, operation: Reject) -> Refusal | None:
         return refusal
     if delay_ms >= 0 and not operation.requeue:
         return Refusal(Reason.SETTING_INVALID, "what goes to the error destination is not delayed")
-    for delivery in numbers_in(operation.deliveries):
+    for delivery in deliveries_in(operation.deliveries):
         rejected = not operation.requeue
         give_back(entry, session, delivery, backed_out=True, rejected=rejected, delay_ms=delay_ms)
     if operation.deliveries and consumer.open:
