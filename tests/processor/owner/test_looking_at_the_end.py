@@ -1,12 +1,14 @@
 """Looking whether the log ends with a hole, where the broker takes long to tell its end."""
 
 import asyncio
-from types import SimpleNamespace
 
 from ledgermq.processor.owner import holes
 from ledgermq.processor.owner.holes import HoleWatch
+from ledgermq.wire.topics.ledger import Ledger
+from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.registry import Claim
 
-CLAIM = SimpleNamespace(partition=0, queue_manager="QM1")
+LEDGER = Ledger("", Topics(), Claim("QM1", 0, 1), 1.0)
 
 
 class Folder:
@@ -37,7 +39,7 @@ def test_one_look_at_the_end_is_enough_while_a_broker_is_away(monkeypatch):
 
     async def work():
         side_topic = SideTopic()
-        watch = HoleWatch(CLAIM, Folder(), side_topic)
+        watch = HoleWatch(LEDGER, Folder(), side_topic)
         await watch.look_at_end()
         assert watch.end_is_due
         looking = asyncio.create_task(watch.look_at_end())

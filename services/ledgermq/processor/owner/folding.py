@@ -146,7 +146,7 @@ class Folder:
                     f"{state.active_version} is active, this worker knows {PROTOCOL_VERSION}; "
                     f"install a LedgerMQ that knows it. If the Upgrade was a mistake and no worker "
                     f"ever ran with that version, declare it skipped and start the worker again: "
-                    f"`{self.skip_command(state.position, state.position)}`"
+                    f"`{skip_command(self._ledger, Hole(state.position, state.position))}`"
                 )
             value = record.value
             operation = self._read(record, value)
@@ -199,9 +199,6 @@ class Folder:
 
     def _counter(self, position: int) -> Counter | None:
         return self._tally.count if position >= self._tally.live_from else None
-
-    def skip_command(self, first: int, last: int) -> str:
-        return skip_command(self._ledger, Hole(first, last))
 
     def _read(self, record: Any, value: bytes | None) -> Operation | None:
         """The operation in a record; its bodies stay in memory. None: look ahead first."""

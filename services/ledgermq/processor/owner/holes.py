@@ -17,9 +17,9 @@ from ledgermq.processor.lanes.lanes import Folded
 from ledgermq.processor.owner.folding import Folder
 from ledgermq.processor.owner.side_topic import SideTopic
 from ledgermq.processor.worker.logs import ManagerLog, NowAndThen
+from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.reading import LogDamagedError, LogUnreadableError
-from ledgermq.wire.topics.registry import Claim
-from ledgermq.wire.topics.skipping import Hole
+from ledgermq.wire.topics.skipping import Hole, skip_command
 
 log = logging.getLogger(__name__)
 
@@ -38,9 +38,10 @@ class SkippedLaterError(LedgerMQError):
 class HoleWatch:
     """Stands between one queue manager's fold and what its log does not have."""
 
-    def __init__(self, claim: Claim, folder: Folder, side_topic: SideTopic) -> None:
-        self._claim = claim
-        self._log = ManagerLog(log, claim.queue_manager)
+    def __init__(self, ledger: Ledger, folder: Folder, side_topic: SideTopic) -> None:
+        self._ledger = ledger
+        self._claim = ledger.claim
+        self._log = ManagerLog(log, ledger.claim.queue_manager)
         self._folder = folder
         self._side_topic = side_topic
         # Whether the fold waits before a hole that nobody declared skipped.
@@ -156,7 +157,7 @@ class HoleWatch:
             "of a Kafka transaction leaves it; nothing above is folded. Find who writes to the "
             "operations topic with transactions, or what else took the records away, and restore "
             "them if they were there. Else declare the positions skipped, and the worker goes on: "
-            f"`{self._folder.skip_command(hole.first, hole.last)}`",
+            f"`{skip_command(self._ledger, hole)}`",
         )
 
     def _say(self, position: int, text: str) -> None:

@@ -194,7 +194,7 @@ class Owner:
         loaded = await asyncio.to_thread(in_thread)
         ledger = self._ledger
         self.folder = Folder(ledger, loaded, self.bodies, self.watch.silence, self.tally)
-        self._holes = HoleWatch(self.claim, self.folder, self._around.side_topic)
+        self._holes = HoleWatch(ledger, self.folder, self._around.side_topic)
         checkpointer = Checkpointer(ledger, loaded, settings.worker_name)
         self.checkpoints = CheckpointSchedule(
             self.claim.queue_manager, settings, checkpointer, self._commit, self._beside
