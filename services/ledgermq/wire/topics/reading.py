@@ -306,7 +306,4 @@ class PartitionReader:
         first, end = self.ends(topic, partition)
         if not first <= offset < end:
             return None
-        for message in self.records(topic, partition, offset, offset + 1):
-            if message.offset() == offset:
-                return message
-        return None
+        return next(self.records(topic, partition, offset, offset + 1), None)
