@@ -98,7 +98,7 @@ def test_a_user_without_a_home_is_told_to_name_a_directory(monkeypatch):
 
     monkeypatch.delenv("LEDGERMQ_CACHE_DIR", raising=False)
     monkeypatch.setattr("pathlib.Path.home", home)
-    with pytest.raises(JarsUnavailableError, match="no home directory.* set LEDGERMQ_CACHE_DIR"):
+    with pytest.raises(JarsUnavailableError, match=r"no home directory.* set LEDGERMQ_CACHE_DIR"):
         jars.cache_directory()
 
 
