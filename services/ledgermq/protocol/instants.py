@@ -9,8 +9,11 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def datetime_from(microseconds: int) -> datetime:
-    """An aware UTC time from microseconds since 1970."""
-    return EPOCH + timedelta(microseconds=microseconds)
+    """An aware UTC time from microseconds since 1970; the first or last one, if it is beyond."""
+    try:
+        return EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return (datetime.min if microseconds < 0 else datetime.max).replace(tzinfo=UTC)
 
 
 def utc_text(moment: datetime, precision: str = "auto") -> str:

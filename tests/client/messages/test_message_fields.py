@@ -69,6 +69,16 @@ def test_a_message_tells_all_its_header_fields():
     )
 
 
+@pytest.mark.parametrize(
+    ("client_time", "year"), [(2**63 - 1, 9999), (-(2**63), 1), (1_790_000_000_000_000_000, 9999)]
+)
+def test_a_clock_beyond_all_years_is_told_as_the_first_or_last_moment(client_time, year):
+    """Its writer may be of another make, and count nanoseconds: all else can be read."""
+    content = encode_content("text", client_time=client_time)
+    message = Message(raw() | {"content": content}, "queue:q")
+    assert (message.sent_at.year, message.sent_at.tzinfo, message.body) == (year, UTC, "text")
+
+
 def test_a_message_to_which_nothing_was_given_has_none_of_it():
     """No properties, no texts, no moments; a first delivery is none again."""
     message = Message(raw(), "queue:q")
