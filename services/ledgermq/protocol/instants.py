@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST: Final = datetime(1, 1, 1, tzinfo=UTC)
+LAST: Final = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 
 
 def datetime_from(microseconds: int) -> datetime:
@@ -13,7 +15,7 @@ def datetime_from(microseconds: int) -> datetime:
     try:
         return EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:
-        return (datetime.min if microseconds < 0 else datetime.max).replace(tzinfo=UTC)
+        return FIRST if microseconds < 0 else LAST
 
 
 def utc_text(moment: datetime, precision: str = "auto") -> str:

@@ -9,7 +9,7 @@ from ledgermq.core.snapshot.state_records import root_of
 from ledgermq.core.state.manager import new_state
 from ledgermq.processor.checkpoints import loading as checkpoint_loading
 from ledgermq.processor.checkpoints.digests import chunk_digest, state_digest
-from ledgermq.processor.checkpoints.loading import load
+from ledgermq.processor.checkpoints.loading import VersionUnknownError, load
 from ledgermq.wire.framing.checkpoint_chunks import encode_root
 from ledgermq.wire.framing.checkpoint_keys import parse_key
 from ledgermq.wire.framing.codec import encode_record
@@ -141,6 +141,17 @@ def test_a_manifest_that_is_not_whole_is_passed_over(what):
     assert loaded.state.position == 3
     assert [one.position for one in loaded.manifests] == [3]
     assert b"QM1/manifest/7" in loaded.rubbish
+
+
+@pytest.mark.parametrize("part", ["root", "block"])
+def test_a_checkpoint_of_a_newer_release_stops_the_start(part):
+    """From an older one its operations would be refused, though clients were told otherwise."""
+    unknown = b"\xc3\x01" + bytes(8)
+    made_of = [unknown] if part == "root" else [encode_root(new_state()), unknown]
+    newer = [*map(chunk, made_of), manifest(7, made_of)]
+    with pytest.raises(VersionUnknownError, match=r"position 7 .* a newer release .* discard"):
+        loaded_from([*whole(3), *newer])
+    assert loaded_from([*newer, *whole(9)]).state.position == 9
 
 
 def test_keys_that_are_none_are_passed_over_and_taken_away(caplog):

@@ -41,6 +41,7 @@ from ledgermq.wire.framing.checkpoint_chunks import (
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key
 from ledgermq.wire.framing.codec import (
     UndecodableError,
+    UnknownSchemaError,
     decode_as,
     decode_operation,
     decode_record,
@@ -63,6 +64,12 @@ class LogIncompleteError(LedgerMQError):
     """The operations log does not begin where the state must be folded from."""
 
     code = "log-incomplete"
+
+
+class VersionUnknownError(LedgerMQError):
+    """What is needed to go on is of a version or release that this one does not know."""
+
+    code = "version-unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,7 @@ def load(reader: PartitionReader, ledger: Ledger) -> Loaded:
 
     Raises:
         CheckpointMismatchError: A checkpoint belongs to another log (H14).
+        VersionUnknownError: A newer release wrote a checkpoint, in what only it knows.
         LogIncompleteError: Without a checkpoint, the log must begin at 0 and does not.
         LogUnreadableError: Kafka did not answer.
     """
@@ -126,7 +134,7 @@ def _newest_usable(
     """The state of the newest checkpoint that can be used, if need be without its outcomes.
 
     Raises:
-        CheckpointMismatchError, LogUnreadableError: As `load` does.
+        CheckpointMismatchError, VersionUnknownError, LogUnreadableError: As `load` does.
     """
     name = here.ledger.claim.queue_manager
     about = ManagerLog(log, name)
@@ -140,6 +148,15 @@ def _newest_usable(
                 "is, declare so: discard the checkpoints with `ledgermq checkpoint discard "
                 f"--queue-manager {name} --yes`, and the state is folded anew from the log; where "
                 "that is trimmed, from a checkpoint that belongs to it, if there is one."
+            )
+        if found.is_newer:
+            # What it lacks of the state here came by operations that would be refused if they were
+            # folded again, though clients were told otherwise.
+            raise VersionUnknownError(
+                f"{name}: the checkpoint at position {position} cannot be used: {found.problem}. "
+                "Start that release again, or a later one. To go back all the same, and have "
+                "refused what only that release can read on the log, stop all workers and call "
+                f"`ledgermq checkpoint discard --queue-manager {name} --yes`"
             )
         if found.loaded is None or (found.problem and not lacks_outcomes):
             about.warning(
@@ -289,6 +306,7 @@ class FoundCheckpoint:
     `foreign`: It is whole and of another log: workers refuse to start on it (H14).
     `lacks_outcomes`: Nothing else is wrong with it: where the log is trimmed and no other can be
     used, workers start from it.
+    `is_newer`: A newer release wrote it, with what this one cannot read: workers refuse to start.
     """
 
     position: int
@@ -297,6 +315,7 @@ class FoundCheckpoint:
     problem: str
     foreign: bool = False
     lacks_outcomes: bool = False
+    is_newer: bool = False
     loaded: Loaded | None = None
 
 
@@ -310,7 +329,10 @@ def examined(
         return found(problem=problem)
     if problem := here.difference(manifest):
         return found(problem=problem, foreign=True)
-    loaded = restored(manifest, records, here.identity) if loads else None
+    try:
+        loaded = restored(manifest, records, here.identity) if loads else None
+    except UnknownSchemaError as error:
+        return found(problem=f"a newer release of LedgerMQ wrote it ({error})", is_newer=True)
     if loads and loaded is None:
         return found(problem="its chunks do not make a state")
     if loaded is not None and here.has_skipped_since(loaded.state):
@@ -322,9 +344,15 @@ def examined(
 def restored(
     manifest: dict[str, Any], records: StoredRecords, identity: LogIdentity
 ) -> Loaded | None:
-    """The state in a whole checkpoint; None if its chunks, though whole, do not make one."""
+    """The state in a whole checkpoint; None if its chunks, though whole, do not make one.
+
+    Raises:
+        UnknownSchemaError: They are written in a schema that this release does not have.
+    """
     try:
         loaded = _restored_as_it_is(manifest, records, identity)
+    except UnknownSchemaError:
+        raise
     except Exception:
         # Whoever can write to the topic can write chunks that nobody's state was ever like.
         log.exception(

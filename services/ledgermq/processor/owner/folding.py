@@ -19,7 +19,7 @@ from ledgermq.core.entry import Counter
 from ledgermq.core.versions import SKIPPED, may_be_skipped, time_of_hole
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.checkpoints.digests import chain_next
-from ledgermq.processor.checkpoints.loading import Loaded
+from ledgermq.processor.checkpoints.loading import Loaded, VersionUnknownError
 from ledgermq.processor.lanes.anchors import check_chain
 from ledgermq.processor.lanes.bodies import BodyStore
 from ledgermq.processor.lanes.lanes import Folded
@@ -40,10 +40,6 @@ log = logging.getLogger(__name__)
 LOG_APPEND_TIME = 1
 DELIVERED_MESSAGES_MAX = 5_000
 BRING_VERSIONS = (Upgrade, VersionOffered)
-
-
-class VersionUnknownError(LedgerMQError):
-    code = "version-unknown"
 
 
 class FoldFaultError(LedgerMQError):

@@ -19,7 +19,7 @@ from faust.types import TP
 
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.errors import LedgerMQError
-from ledgermq.processor.checkpoints.loading import Loaded, load
+from ledgermq.processor.checkpoints.loading import Loaded, VersionUnknownError, load
 from ledgermq.processor.checkpoints.schedule import CheckpointSchedule
 from ledgermq.processor.checkpoints.writing import Checkpointer
 from ledgermq.processor.faust_shell.transport import DrainedChunk, LogConsumer
@@ -31,7 +31,7 @@ from ledgermq.processor.log.sizes import LogSizes
 from ledgermq.processor.metrics.labels import Labels
 from ledgermq.processor.metrics.tally import Tally
 from ledgermq.processor.owner.answers import Answerer
-from ledgermq.processor.owner.folding import Folder, VersionUnknownError
+from ledgermq.processor.owner.folding import Folder
 from ledgermq.processor.owner.holes import HoleWatch
 from ledgermq.processor.owner.side_topic import SideTopic
 from ledgermq.processor.owner.silence import SilenceWatch

@@ -24,7 +24,11 @@ from ledgermq.errors import (
     LedgerMQError,
     SchemaRegistryError,
 )
-from ledgermq.processor.checkpoints.loading import CheckpointMismatchError, LogIncompleteError
+from ledgermq.processor.checkpoints.loading import (
+    CheckpointMismatchError,
+    LogIncompleteError,
+    VersionUnknownError,
+)
 from ledgermq.processor.faust_shell.application import make_application
 from ledgermq.processor.faust_shell.feed import FeedError
 from ledgermq.processor.faust_shell.sharing import Sharing, Standing
@@ -32,7 +36,6 @@ from ledgermq.processor.faust_shell.transport import DrainedChunk, FencedInstanc
 from ledgermq.processor.lanes.anchors import LogCutError
 from ledgermq.processor.lanes.producer import LogProducer, WriteFailedError
 from ledgermq.processor.metrics.collector import Scrape, encoder_for
-from ledgermq.processor.owner.folding import VersionUnknownError
 from ledgermq.processor.owner.owner import Owner, Surroundings
 from ledgermq.processor.owner.side_topic import SideTopic
 from ledgermq.processor.owner.stopped import StoppedManagers

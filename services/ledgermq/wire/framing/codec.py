@@ -40,6 +40,10 @@ class UndecodableError(ValueError):
     """Bytes that are no record of this protocol version; the text says why."""
 
 
+class UnknownSchemaError(UndecodableError):
+    """A record in a schema that this release does not have, as a newer one may."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
     """Outcomes of one connection, in order, and the outcome before the first of them.
@@ -223,7 +227,7 @@ def decode_record(value: bytes | None, *, short_lists: bool = False) -> tuple[st
         raise UndecodableError("no single-object marker and fingerprint at the start")
     known = by_fingerprint().get(value[2:SINGLE_OBJECT_BYTES])
     if known is None:
-        raise UndecodableError(f"unknown fingerprint {value[2:SINGLE_OBJECT_BYTES].hex()}")
+        raise UnknownSchemaError(f"unknown fingerprint {value[2:SINGLE_OBJECT_BYTES].hex()}")
     if not known.is_record:
         raise UndecodableError(f"{known.full_name} is a type within records, and no record")
     if short_lists:
