@@ -334,7 +334,8 @@ def test_a_worker_without_one_of_its_rights_ends_and_says_which(secured, at):
     try:
         while process.poll() is None and not said.search(secured.log_of(user)):
             assert time.monotonic() < limit, secured.log_of(user)
-            if stops_at is not None and time.monotonic() > stops_at:
+            started = "started" in secured.log_of(user)
+            if stops_at is not None and time.monotonic() > stops_at and started:
                 stops_at = None
                 process.terminate()
                 assert process.wait(60) == 0
