@@ -185,7 +185,8 @@ def _put_all(
     if last is None:
         text, document = f"nothing put on {shown}: no input", {"count": 0}
     elif many:
-        text = f"{count} messages put on {shown}, the last with sequence number {last.sequence}"
+        text = f"{count_of(count, 'message')} put on {shown}, the last with sequence number "
+        text += f"{last.sequence}"
         document = {"count": count, "last_sequence": last.sequence}
     else:
         text = f"message {last.message_id} put on {shown}, sequence number {last.sequence}, "
