@@ -24,12 +24,7 @@ from ledgermq.core.puts.quotas import (
 )
 from ledgermq.core.sessions.sessions import commit
 from ledgermq.core.state.manager import QueueManager
-from ledgermq.core.state.records import (
-    BlockedPut,
-    GroupedMessage,
-    Queue,
-    Session,
-)
+from ledgermq.core.state.records import BlockedPut, GroupedMessage, Queue, Session
 from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.protocol.operations import Group
 from ledgermq.protocol.outcomes import Reply

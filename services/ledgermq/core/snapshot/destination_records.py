@@ -16,11 +16,7 @@ from ledgermq.core.snapshot.fields import Fields, Record
 from ledgermq.core.state.known_ids import Deduplication, KnownId
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import DISPLACED, GONE_BY, PUBLISHED
-from ledgermq.core.state.records import (
-    Queue,
-    Subscription,
-    Topic,
-)
+from ledgermq.core.state.records import Queue, Subscription, Topic
 from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.core.state.topics import Publication, SubscriptionKey
 from ledgermq.protocol.settings import DEFAULTS, changed, redelivery_of, settings_record

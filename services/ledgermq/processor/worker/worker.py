@@ -45,10 +45,7 @@ from ledgermq.processor.worker.exit_codes import (
     EXIT_STOPPED,
     EXIT_UNREACHABLE,
 )
-from ledgermq.processor.worker.membership import (
-    SessionTimeoutError,
-    workers_group,
-)
+from ledgermq.processor.worker.membership import SessionTimeoutError, workers_group
 from ledgermq.processor.worker.process import in_time, leave_at_once
 from ledgermq.processor.worker.readiness import wait_for_another_worker
 from ledgermq.processor.worker.schema_ids import wait_for_framing
@@ -58,11 +55,7 @@ from ledgermq.wire.framing.confluent import ConfluentFraming
 from ledgermq.wire.kafka.access import missing_right
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import Topics
-from ledgermq.wire.topics.registry import (
-    Claim,
-    RegistryError,
-    list_queue_managers,
-)
+from ledgermq.wire.topics.registry import Claim, RegistryError, list_queue_managers
 
 log = logging.getLogger(__name__)
 

@@ -12,12 +12,7 @@ from typing import Final, NamedTuple
 from ledgermq.errors import QueueManagerNotFoundError
 from ledgermq.protocol.limits import is_name
 from ledgermq.protocol.operations import Unreadable
-from ledgermq.wire.framing.codec import (
-    UndecodableError,
-    decode_as,
-    decode_operation,
-    encode_record,
-)
+from ledgermq.wire.framing.codec import UndecodableError, decode_as, decode_operation, encode_record
 from ledgermq.wire.kafka.settings import KafkaSettings
 from ledgermq.wire.topics.appending import NotAppendedError, append_record
 from ledgermq.wire.topics.log_topics import LANES_DEFAULT, Topics
