@@ -133,6 +133,7 @@ def lawful_logs() -> dict[str, Script]:
     found["held up"] = waiting.held_up()[0]
     found["let in as a put begins"] = waiting.let_in_as_a_put_begins()
     found["let in as its unit is ended"] = waiting.let_in_as_its_unit_is_ended()
+    found["over before there was a limit"] = waiting.over_before_there_was_a_limit()
     found["committed as it is repeated"] = waiting.committed_as_it_is_repeated()
     found["out of turn"] = waiting.out_of_turn()
     found["vanished before the next"] = waiting.vanished_before_the_next()

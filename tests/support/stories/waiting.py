@@ -85,6 +85,25 @@ def let_in_as_its_unit_is_ended() -> Script:
     return script
 
 
+def over_before_there_was_a_limit() -> Script:
+    """Units of work are open for longer than the limits that they are given then."""
+    script = Script()
+    first = script.session(suspect_timeout_ms=45_000)
+    for name in ("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms"):
+        unit = script.session("TRANSACTED", suspect_timeout_ms=45_000)
+        unit.put("q", "one")
+        script.wait(10)
+        first.send(op.AlterQueueManager, **{name: 5_000})
+        script.add(op.Tick(worker="w"))
+        script.wait(6)
+        unit.rollback()
+        first.send(op.AlterQueueManager, **{name: 0})
+        unit.put("q", "two")
+        script.wait(6)
+        unit.commit()
+    return script
+
+
 def committed_as_it_is_repeated() -> Script:
     """A put times out; the commit behind it consumes what the next one of that entry names too."""
     script = Script()

@@ -20,7 +20,8 @@ def _due_us(limit: str, since: str) -> str:
 # leaves deliveries in flight, limits are altered. What is due comes before the operation of an
 # entry, so a unit of work does not get to a point behind its limit, unless other things that were
 # due there came first: its session was lost, it lost all it held with a temporary destination, or
-# was given something, which ends its idleness. What began before a stretch is not judged in that.
+# was given something, which ends its idleness. Altered limits may be over already: then it ends at
+# the entry behind. What began before a stretch is not judged in that.
 TIMED: Final = f"""
 WITH
 timed_out AS (
@@ -112,7 +113,7 @@ due AS (
 ),
 judged AS (
     SELECT due.*, least(over_us, idle_us) AS due_us, before_it.time_us AS before_us,
-        coalesce(time_us, end_us) AS now_us, end_at
+        before_it.position AS before_at, coalesce(time_us, end_us) AS now_us, end_at
     FROM due JOIN {{log_end}} USING (queue_manager)
     LEFT JOIN (
         SELECT queue_manager, position AS next_at, time_us, before_it FROM {{entries}}
@@ -126,7 +127,8 @@ SELECT queue_manager, coalesce(next_at, end_at) AS position, -1 AS store, -1 AS 
     coalesce(CAST(IF(holds > 0, due_us, NULL) AS STRING), 'never') AS expected, now_us AS found
 FROM judged
 WHERE CASE WHEN is_timed_out
-    THEN NOT coalesce(holds > 0 AND before_us < due_us AND due_us <= now_us, FALSE)
+    THEN NOT coalesce(holds > 0 AND due_us <= now_us
+        AND (before_us < due_us OR before_at = judged.position), FALSE)
     ELSE holds > 0 AND NOT coalesce(is_excused, FALSE)
         AND least(over_us, IF(is_given, NULL, idle_us)) <= now_us END
 """
