@@ -21,8 +21,10 @@ from support.generators.generators import (
     naive_histories,
 )
 from support.generators.group_generators import group_histories
+from support.generators.hostile_histories import hostile_history
 from support.generators.mixed_histories import mixed_history
 from support.generators.quota_generators import quota_histories
+from support.generators.settings_generators import settings_history
 from support.planted.fold_faults import (
     CONNECTIONS,
     FOLD,
@@ -86,6 +88,18 @@ def test_histories_with_quotas_leave_a_sound_state_that_the_model_agrees_with(hi
 def test_mixed_histories_leave_a_sound_state_that_the_model_agrees_with(seed):
     """What one generator leaves the others go on with, with the same checks."""
     check_history(mixed_history(seed, steps=60))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_settings_that_meet_leave_a_sound_state_that_the_model_agrees_with(seed):
+    """Any of any destination, temporary ones too, set and taken away while much is open."""
+    check_history(settings_history(seed, steps=60))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_writers_of_another_make_leave_a_sound_state_that_the_model_agrees_with(seed):
+    """What a schema allows in a field, in operations that are right in all others."""
+    check_history(hostile_history(seed, steps=60))
 
 
 @examples(60)

@@ -10,12 +10,21 @@ from ledgermq.wire.framing.confluent import SCHEMA_HEADER
 from ledgermq.wire.framing.schemas import by_name, names
 
 LONGS = (0, 1, -1, 2, 7, 255, 1_024, 2**31 - 1, -(2**31), 2**53, 2**63 - 1, -(2**63))
+# Of times in ms: 63 years, which is before 1970 if it is an age, and the longest.
+LONGS += (2_000_000_000_000, 3_162_240_000_000, 3_162_240_000_001)
 INTS = (0, 1, -1, 2, 9, 100, 2**31 - 1, -(2**31))
+DOUBLES = (0.0, -0.0, -1.5, 5e-324, 1.7e308, float("inf"), float("-inf"), float("nan"))
 TEXTS = (
     *("", "q", "queue:q", "topic:t", "queue:", "temporary/x", "queue:temporary/00/x", "QM1"),
     *(
         "²",
         "\x00",
+        "a\nb\r\tc",
+        "\x1b[31mred\x1b]0;title\x07",
+        "<script>alert(1)</script>&quot;'\"",
+        "'; DROP TABLE moves; --",
+        "\u202eright to left\u2066\u2028",
+        "👩\u200d👩\u200d👧\ufeff\uffff",
         "\ud7ff",
         "𝄞" * 10,
         "a.b/%-",
@@ -36,6 +45,7 @@ class BadRecords:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
+        self.doubles = DOUBLES
 
     def datum(self, schema: Any, named: dict[str, Any] | None = None) -> Any:
         """Any value of a schema."""
@@ -81,7 +91,7 @@ class BadRecords:
             case "long":
                 return one.choice(LONGS)
             case "float" | "double":
-                return one.choice((0.0, -1.5, float("nan"), float("inf")))
+                return one.choice(self.doubles)
             case "bytes":
                 return one.choice((b"", b"x", bytes(24), one.randbytes(40), bytes(3_000)))
             case "string":
