@@ -22,7 +22,7 @@ from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.codec import encode_record, join_delivered, outcome_from_union
 from ledgermq.wire.framing.schemas import ASK
 
-NO_WORKER: Final = "is one running? Start it with `ledgermq worker`"
+NO_WORKER: Final = "is one running, of no older release than this? Start it with `ledgermq worker`"
 ASK_AGAIN_SECONDS: Final = 1.0
 
 
