@@ -149,13 +149,13 @@ def _newest_usable(
                 f"--queue-manager {name} --yes`, and the state is folded anew from the log; where "
                 "that is trimmed, from a checkpoint that belongs to it, if there is one."
             )
-        if found.is_newer:
+        if found.of_another_release:
             # What it lacks of the state here came by operations that would be refused if they were
             # folded again, though clients were told otherwise.
             raise VersionUnknownError(
                 f"{name}: the checkpoint at position {position} cannot be used: {found.problem}. "
-                "Start that release again, or a later one. To go back all the same, and have "
-                "refused what only that release can read on the log, stop all workers and call "
+                "Start that release, or a later one. To go on with this one all the same, and have "
+                "refused what only that can read on the log, stop all workers and call "
                 f"`ledgermq checkpoint discard --queue-manager {name} --yes`"
             )
         if found.loaded is None or (found.problem and not lacks_outcomes):
@@ -306,7 +306,8 @@ class FoundCheckpoint:
     `foreign`: It is whole and of another log: workers refuse to start on it (H14).
     `lacks_outcomes`: Nothing else is wrong with it: where the log is trimmed and no other can be
     used, workers start from it.
-    `is_newer`: A newer release wrote it, with what this one cannot read: workers refuse to start.
+    `of_another_release`: A newer one wrote it, with what this one cannot read: workers refuse to
+    start.
     """
 
     position: int
@@ -315,7 +316,7 @@ class FoundCheckpoint:
     problem: str
     foreign: bool = False
     lacks_outcomes: bool = False
-    is_newer: bool = False
+    of_another_release: bool = False
     loaded: Loaded | None = None
 
 
@@ -332,7 +333,7 @@ def examined(
     try:
         loaded = restored(manifest, records, here.identity) if loads else None
     except UnknownSchemaError as error:
-        return found(problem=f"a newer release of LedgerMQ wrote it ({error})", is_newer=True)
+        return found(problem=f"another release wrote it ({error})", of_another_release=True)
     if loads and loaded is None:
         return found(problem="its chunks do not make a state")
     if loaded is not None and here.has_skipped_since(loaded.state):
