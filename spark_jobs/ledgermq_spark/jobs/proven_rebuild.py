@@ -122,8 +122,9 @@ def proven_rebuild(
         )
         digests[base.position] = Digests(base.manifest["digest"], base.manifest["chain"])
     work.tell("done", STEPS, STEPS)
+    compared = found.compared - found.totals.get("expired", 0)
     return ProvenRebuild(
-        rebuilt=rebuilt, digests=digests, chain_proof=proof, compared=found.compared, notes=notes
+        rebuilt=rebuilt, digests=digests, chain_proof=proof, compared=compared, notes=notes
     )
 
 

@@ -15,6 +15,7 @@ from ledgermq.cli.commands.restore import _told
 from ledgermq.cli.options.running import announce
 from ledgermq.cli.printing.exits import OK, REFUSED, UNREACHABLE, USAGE
 from ledgermq.processor.checkpoints.digests import chunk_digest
+from ledgermq.processor.checkpoints.discarding import discard_outcomes
 from ledgermq.processor.checkpoints.loading import load
 from ledgermq.protocol.outcomes import Refused
 from ledgermq.wire.framing.codec import decode_record, encode_chunk, encode_record
@@ -286,6 +287,15 @@ def test_what_no_lane_answered_is_not_restored_and_other_answers_are_told(worked
     )
     assert f"the lanes lack the outcome of position {answered + 1}" in note
     check_start(worked, answered, forged=True)
+
+
+def test_outcomes_that_are_gone_count_as_none_that_were_compared(worked, restore):
+    """They were said to be compared, and in the next line not to be."""
+    discard_outcomes(worked.ledger)
+    document = restore(worked, "--dry-run").document
+    (note,) = document["notes"]
+    assert "outcomes have expired on the lanes: they were not compared" in note
+    assert document["outcomes_compared"] == 0
 
 
 @pytest.mark.parametrize(
