@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from datetime import timedelta
 
 import pytest
 
@@ -67,6 +68,17 @@ AWAITED_CALLS = {
 def broker():
     """A queue manager in memory."""
     return MemoryBroker()
+
+
+def test_a_timedelta_is_told_how_it_becomes_a_number():
+    """Of seconds; what is in milliseconds has another number."""
+    seconds = r"time_to_live is datetime\.timedelta.* must be a number or None; write its total_sec"
+    broker = MemoryBroker()
+    with broker.connect() as connection, connection.session() as session:
+        with pytest.raises(ledgermq.ArgumentTypeError, match=seconds):
+            session.producer(QUEUE).send("x", time_to_live=timedelta(hours=1))
+        with pytest.raises(ledgermq.ArgumentTypeError, match=r"a whole number or None$"):
+            session.consumer(QUEUE, redelivery_delay_ms=timedelta(seconds=1))
 
 
 @each_bad

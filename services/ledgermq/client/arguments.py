@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final, NamedTuple
 
 from ledgermq.errors import ArgumentTypeError, IllegalStateError
@@ -17,7 +18,9 @@ USUAL: Final = ("timeout", "delay")
 def wrong_type(name: str, value: object, wanted: str) -> ArgumentTypeError:
     """The error for an argument that is of another type than its call takes."""
     kind = type_name(type(value))
-    return ArgumentTypeError(f"{name} is {shown(value)}, of type {kind}: it must be {wanted}")
+    is_time = isinstance(value, timedelta) and not name.endswith("_ms")
+    hint = "; write its total_seconds()" if is_time else ""
+    return ArgumentTypeError(f"{name} is {shown(value)}, of type {kind}: it must be {wanted}{hint}")
 
 
 def check_seconds(name: str, seconds: float | None) -> None:
