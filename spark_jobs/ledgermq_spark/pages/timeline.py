@@ -89,7 +89,7 @@ def timeline_page(lives: Sequence[Life]) -> str:
     marks = [(x(at), text) for at, text in ticks(begin, end, 9)]
     lanes = "".join(_life(life, x, marks, is_open=len(lives) <= OPEN_MAX) for life in lives)
     searched = ' data-search=".life"' if len(lives) > OPEN_MAX else ""
-    body = f"{_legend(lives)}<div{searched}>{_axis(marks)}{lanes}</div>"
+    body = f'{_legend(lives)}<div class="lives"{searched}>{_axis(marks)}{lanes}</div>'
     title = (
         f"Life of message {lives[0].message_id}"
         if len(lives) == 1

@@ -31,6 +31,14 @@ def test_a_life_of_three_events_shows_its_states_and_tells_its_events():
     assert page.text.count("UTC") >= 3
 
 
+def test_in_a_narrow_window_lives_are_scrolled_not_shrunk():
+    """All of them with their axis, whose times nobody could read otherwise."""
+    page = timeline_page([life_of(*PLAIN)])
+    assert '<div class="lives"><div class="axis">' in page
+    narrow = page.partition("max-width: 640px")[2].partition("@media")[0]
+    assert ".lives { overflow-x: auto; }" in narrow
+
+
 def test_a_bar_is_as_wide_as_its_state_was_long():
     """Two seconds of five, beside three."""
     page = Page(timeline_page([life_of(*PLAIN)]))
