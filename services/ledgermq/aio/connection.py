@@ -13,8 +13,8 @@ from ledgermq.aio.session import Session
 from ledgermq.aio.waiting import Closing, Entered, Waker, opened_aside
 from ledgermq.client.admin.admin import Admin
 from ledgermq.client.argument_types import typed
+from ledgermq.client.arguments import check_callback
 from ledgermq.client.connection import Connection as ThreadedConnection
-from ledgermq.client.engine.listening import check_listener
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
 from ledgermq.client.options import BrowserOptions, ConnectOptions, SessionOptions
@@ -76,7 +76,7 @@ class Connection(Closing):
         if listener is None:
             self._connection.set_exception_listener(None)
         else:
-            check_listener(listener)
+            check_callback(listener)
             self._connection.set_exception_listener(partial(self._waker.call, listener))
 
     def session(self, **options: Unpack[SessionOptions]) -> Entered[Session]:

@@ -22,11 +22,16 @@ from ledgermq.aio.receiving import Consumer, Message
 from ledgermq.aio.session import Session
 from ledgermq.aio.waiting import opened_aside
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import SECONDS_MAX, check_number, check_rejection, wrong_type
+from ledgermq.client.arguments import (
+    SECONDS_MAX,
+    check_number,
+    check_rejection,
+    is_of,
+    wrong_type,
+)
 from ledgermq.client.connection import Connection as ThreadedConnection
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.acknowledge_mode import AckMode
-from ledgermq.client.engine.listening import is_of
 from ledgermq.client.options import ConnectOptions, ConsumerOptions
 from ledgermq.errors import (
     AlreadySettledError,

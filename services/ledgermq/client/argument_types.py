@@ -44,6 +44,7 @@ KINDS: Final = {
     "None": _Kind((type(None),), "None"),
     "Mapping": _Kind((dict, Mapping), "a mapping such as a dict"),
     "Iterable": _Kind((Iterable,), "something to iterate over"),
+    "Callable": CALLABLE,
     "Listener": CALLABLE,
     "ExceptionListener": CALLABLE,
     "AckMode": _Kind((str,), "an AckMode"),

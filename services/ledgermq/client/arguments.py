@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ledgermq.errors import ArgumentTypeError, IllegalStateError
 from ledgermq.errors.shown import shown, type_name
@@ -13,6 +15,11 @@ from ledgermq.protocol.limits import TIMING_MS_MAX
 SECONDS_MAX: Final = TIMING_MS_MAX // 1000
 # Times of which there is one if none is given.
 USUAL: Final = ("timeout", "delay")
+LATE: Final = (
+    inspect.iscoroutinefunction,
+    inspect.isgeneratorfunction,
+    inspect.isasyncgenfunction,
+)
 
 
 def wrong_type(name: str, value: object, wanted: str) -> ArgumentTypeError:
@@ -62,3 +69,17 @@ def check_flag(name: str, value: object) -> None:
     """Refuses with ArgumentTypeError what is neither True nor False: "no" would count as true."""
     if not isinstance(value, bool):
         raise wrong_type(name, value, "True or False")
+
+
+def is_of(kind: Callable[[Any], bool], function: Callable[..., Any]) -> bool:
+    """Whether a function, or what an object does when it is called, is of a kind."""
+    return kind(function) or kind(type(function).__call__)
+
+
+def check_callback(callback: Callable[..., object], otherwise: str = "") -> None:
+    """Refuses what does nothing yet when it is called, so that all it is told would be lost."""
+    if any(is_of(kind, callback) for kind in LATE):
+        raise IllegalStateError(
+            f"{shown(callback)} does nothing yet when it is called, as it is a coroutine function "
+            f"or has a yield: give a plain function{otherwise}"
+        )

@@ -20,10 +20,10 @@ from typing import Final, Unpack
 
 from ledgermq.client.admin.admin import Admin
 from ledgermq.client.argument_types import typed
+from ledgermq.client.arguments import check_callback
 from ledgermq.client.closing import Closing, close_aside, is_interrupted
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.engine.engine import Engine
-from ledgermq.client.engine.listening import check_listener
 from ledgermq.client.engine.work import Services, Work
 from ledgermq.client.link.broker_news import BRING_BACK
 from ledgermq.client.link.heartbeats import Heartbeats
@@ -158,7 +158,7 @@ class Connection(Closing):
         """
         if listener is not None:
             self._check_usable()
-            check_listener(listener)
+            check_callback(listener)
         self._problems.listener = listener
 
     def session(self, **options: Unpack[SessionOptions]) -> Session:

@@ -40,6 +40,21 @@ def test_ses_19_a_callback_cannot_end_its_own_session(connection, queue, call):
         assert not session.is_closed
 
 
+def test_a_callback_that_would_do_nothing_yet_is_refused(connection, queue):
+    """A coroutine function, as for listeners, and what cannot be called at all, by name."""
+
+    async def later(_):
+        """Nobody would await it."""
+
+    with connection.session() as session:
+        future = session.producer(queue).send_async("x")
+        with pytest.raises(ledgermq.IllegalStateError, match="does nothing yet when it is called"):
+            future.add_done_callback(later)
+        with pytest.raises(ledgermq.ArgumentTypeError, match="callback is None"):
+            future.add_done_callback(None)
+        assert future.result(20).sequence == 0
+
+
 @pytest.mark.parametrize("call", ["close"])
 def test_ses_19_a_callback_of_a_send_cannot_close_its_session_or_connection(place, queue, call):
     """SES-19, decision 26: also where a transacted send is done at once."""

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.lease import Lease
@@ -22,33 +22,13 @@ from ledgermq.client.messages.message import Message
 from ledgermq.client.sansio.buffer import ConsumerBuffer
 from ledgermq.client.tracing import processing
 from ledgermq.errors import IllegalStateError, LedgerMQError
-from ledgermq.errors.shown import shown
 from ledgermq.protocol.outcomes import DeliveredMessage
 
 LOGGER = logging.getLogger("ledgermq.client")
 PAUSE_FIRST_SECONDS: Final = 0.05
 PAUSE_MAX_SECONDS: Final = 5.0
-LATE: Final = (
-    inspect.iscoroutinefunction,
-    inspect.isgeneratorfunction,
-    inspect.isasyncgenfunction,
-)
 
 Listener = Callable[[Message], object]
-
-
-def is_of(kind: Callable[[Any], bool], function: Callable[..., Any]) -> bool:
-    """Whether a function, or what an object does when it is called, is of a kind."""
-    return kind(function) or kind(type(function).__call__)
-
-
-def check_listener(listener: Callable[..., object], otherwise: str = "") -> None:
-    """Refuses what does nothing yet when it is called, so that all it is told would be lost."""
-    if any(is_of(kind, listener) for kind in LATE):
-        raise IllegalStateError(
-            f"{shown(listener)} does nothing yet when it is called, as it is a coroutine function "
-            f"or has a yield: give a plain function{otherwise}"
-        )
 
 
 class Source(Protocol):

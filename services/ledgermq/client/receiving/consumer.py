@@ -7,8 +7,9 @@ from functools import partial, wraps
 from typing import Any, TypeVar, Unpack
 
 from ledgermq.client.argument_types import typed
+from ledgermq.client.arguments import check_callback
 from ledgermq.client.closing import Closing, close_aside, is_interrupted
-from ledgermq.client.engine.listening import Listener, check_listener
+from ledgermq.client.engine.listening import Listener
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
 from ledgermq.client.options import ConsumerOptions, GetOptionsOfCall
@@ -163,7 +164,7 @@ class Consumer(OfConsumer, Closing):
                 yield, which does nothing yet when it is called.
         """
         if listener is not None:
-            check_listener(listener, ", or consume in a coroutine of ledgermq.aio")
+            check_callback(listener, ", or consume in a coroutine of ledgermq.aio")
         engine, listening = self._engine, self._work.listening
         with engine.lock:
             if not listening.active:

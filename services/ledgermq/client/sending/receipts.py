@@ -9,6 +9,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from ledgermq.client.argument_types import typed
+from ledgermq.client.arguments import check_callback
 from ledgermq.client.engine.callbacks import Callbacks
 from ledgermq.client.sending.grouping import GroupPlace, place_of
 from ledgermq.errors import LedgerMQError, TimeoutExceededError
@@ -151,7 +152,11 @@ class ReceiptFuture(Generic[Value]):
         If it is there already, calls back at once in this thread. The session's callbacks are
         called one after the other; commit, rollback and close of the session wait for them, and so
         raise IllegalStateError in one (SES-18, SES-19). Other sessions are free.
+
+        Raises:
+            IllegalStateError: a coroutine function, or one with a yield.
         """
+        check_callback(callback)
         due = partial(callback, self)
         if self._outcome.done():
             self._callbacks.call(due)
