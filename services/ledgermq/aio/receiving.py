@@ -119,7 +119,8 @@ class Consumer(OfConsumer, Closing):
     receive_group = awaited(Getter[Message].receive_group)
 
     def __aiter__(self) -> AsyncIterator[Message]:
-        """Messages for as long as consumer and session are open."""
+        """Messages for as long as consumer and session are open; raises what `receive` raises."""
+        self._check_open()
         return self._until_idle(None)
 
     def until_idle(self, seconds: float) -> AsyncIterator[Message]:

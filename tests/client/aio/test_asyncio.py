@@ -358,6 +358,22 @@ def test_flush_lets_others_see_what_a_unit_of_work_puts(run, queue):
     assert run(work) == ([(1, 0), (2, 0)], ["x", "x"])
 
 
+def test_a_consumer_that_is_closed_is_not_iterated_over(run, queue):
+    """As with threads: a loop around it would go round for ever, without a message or a wait."""
+
+    async def work(connection):
+        session = await connection.session()
+        by_itself, by_session = [await session.consumer(queue) for _ in range(2)]
+        await by_itself.close()
+        with pytest.raises(ledgermq.IllegalStateError, match="the consumer is closed"):
+            _ = [one async for one in by_itself]
+        await session.close()
+        with pytest.raises(ledgermq.IllegalStateError, match="the session is closed"):
+            _ = [one async for one in by_session]
+
+    run(work)
+
+
 def test_settings_are_read_until_the_end(run, queue):
     """Of producers, consumers and browsers, as with threads (SES-25)."""
 
