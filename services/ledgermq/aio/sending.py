@@ -8,6 +8,7 @@ from ledgermq.aio.waiting import Taking, awaited
 from ledgermq.client.argument_types import typed
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.sending.group_sender import GroupNumbers, OfGroup
+from ledgermq.client.sending.making import check_bodies
 from ledgermq.client.sending.putter import OfProducer, Putter
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
 from ledgermq.client.tracing import sending_batch
@@ -67,6 +68,7 @@ class Producer(OfProducer):
         timeout: float | None = None,
     ) -> list[SendReceipt]:
         """See `ledgermq.Producer.send_many`."""
+        check_bodies(bodies)
         futures: list[ReceiptFuture[SendReceipt]] = []
         with sending_batch(destination or self._shared.destination, futures):
             with self._shared.counting(futures):

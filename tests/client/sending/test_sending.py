@@ -228,6 +228,24 @@ def test_send_many_says_how_many_were_sent_before_it_failed(
     assert found == list("abcabc")
 
 
+@pytest.mark.parametrize("body", [{"id": 1}, ledgermq.StreamBody(["a"])], ids=["map", "stream"])
+def test_one_body_in_place_of_several_is_refused(connection, run, queue, body):
+    """Of a map, the names would be sent, and the values be lost."""
+
+    async def work(other):
+        async with other.session() as session:
+            await session.producer(queue).send_many(body)
+
+    said = r"bodies is .* it must be several bodies, in a list even if there is one"
+    with connection.session() as session:
+        with pytest.raises(ledgermq.ArgumentTypeError, match=said):
+            session.producer(queue).send_many(body)
+        with pytest.raises(ledgermq.ArgumentTypeError, match=said):
+            run(work)
+        session.producer(queue).send_many([body])
+        assert [one.body for one in session.consumer(queue).until_idle(1.0)] == [body]
+
+
 def test_a_synchronous_send_follows_what_was_sent_asynchronously(connection, queue):
     """Mixing the two kinds keeps the order."""
     with connection.session() as session:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ledgermq.client.arguments import check_flag, check_number
+from ledgermq.client.arguments import check_flag, check_number, wrong_type
 from ledgermq.client.destinations import checked_destination
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.messages.property_access import PropertyAccess, check_property_names
@@ -25,6 +25,7 @@ from ledgermq.protocol.limits import (
     TIMING_MS_MAX,
 )
 from ledgermq.protocol.operations import Group, PropertyValue, PutMessage
+from ledgermq.wire.content.bodies import StreamBody
 from ledgermq.wire.content.content import ContentError, encode_content
 from ledgermq.wire.content.conversion import plain
 from ledgermq.wire.content.message_header import make_header
@@ -103,6 +104,12 @@ def make_message(
         message["header"] = header
     _check_sizes(destination, message)
     return message
+
+
+def check_bodies(bodies: Iterable[Sendable]) -> None:
+    """Refuses one body in place of several: its names or values would be sent one by one."""
+    if isinstance(bodies, Mapping | StreamBody):
+        raise wrong_type("bodies", bodies, "several bodies, in a list even if there is one")
 
 
 def _check_sizes(destination: str, message: PutMessage) -> None:

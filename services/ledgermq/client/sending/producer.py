@@ -12,6 +12,7 @@ from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import ProducerOptions, SendOptions
 from ledgermq.client.sending.group_sender import GroupSender
+from ledgermq.client.sending.making import check_bodies
 from ledgermq.client.sending.putter import OfProducer, Putter
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
 from ledgermq.client.tracing import sending_batch, sent
@@ -147,6 +148,7 @@ class Producer(OfProducer, Closing):
             LedgerMQError: the first failure, after all have their outcomes; use `send_async` to
                 know the outcome of each.
         """
+        check_bodies(bodies)
         futures: list[ReceiptFuture[SendReceipt]] = []
         with sending_batch(destination or self._shared.destination, futures):
             with self._shared.counting(futures):
