@@ -147,7 +147,7 @@ def test_a_manifest_that_is_not_whole_is_passed_over(what):
 def test_a_checkpoint_of_a_newer_release_stops_the_start(part):
     """From an older one its operations would be refused, though clients were told otherwise."""
     unknown = b"\xc3\x01" + bytes(8)
-    made_of = [unknown] if part == "root" else [encode_root(new_state()), unknown]
+    made_of = [unknown] if part == "root" else [ROOT_OF_NOW, unknown]
     newer = [*map(chunk, made_of), manifest(7, made_of)]
     with pytest.raises(VersionUnknownError, match=r"position 7 .* another release .* discard"):
         loaded_from([*whole(3), *newer])
