@@ -132,7 +132,8 @@ def _decode_puts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = []
         for offset, stamp, value in zip(*columns, strict=True):
             operation = as_operation(value, stamp)
-            if isinstance(operation, Put):
+            # One without messages was refused, and brought nothing.
+            if isinstance(operation, Put) and operation.messages:
                 rows.append((offset, *zip(*map(_told, operation.messages), strict=True)))
         yield arrow_batch(PUT_COLUMNS, rows)
 

@@ -1,11 +1,14 @@
 """Tests that the fold states which messages came in from outside: held against a witness."""
 
+import pyarrow as pa
 from hypothesis import given
 
 from ledgermq.core.apply import apply, new_state
 from ledgermq.wire.framing.codec import decode_operation
+from ledgermq_spark.journal import arrivals
 from ledgermq_spark.rebuild import testimony as stated
 from support.audits.testimonies import told_moves
+from support.brokers.log_writer import LOG_APPEND_TIME, Script
 from support.checks import checks
 from support.checks.checked_histories import examples
 from support.checks.witness import Witness
@@ -60,3 +63,17 @@ def test_every_message_that_got_a_number_of_its_own_came_in_once(history):
 def test_it_goes_on_from_any_state(history):
     """A backup's state is begun with where the log before it is gone."""
     assert came_in(history, restored=True) == came_in(history)
+
+
+def test_a_put_without_messages_hides_no_other():
+    """It was refused, and is on the log all the same: who reads what was put passes over it."""
+    script = Script()
+    session = script.session()
+    session.put("q")
+    session.put("q", "a", "b")
+    values = [one.value for one in script.entries]
+    columns = [list(range(len(values))), [LOG_APPEND_TIME] * len(values), values]
+    names = ("offset", "timestamp_type", "value")
+    batch = pa.RecordBatch.from_arrays([*map(pa.array, columns)], names)
+    (found,) = arrivals._decode_puts([batch])
+    assert found.column("put_position").to_pylist() == [2]
