@@ -25,7 +25,10 @@ CHOSEN = SimpleNamespace(first=0, last=9, where="queue:again", name="n", into="q
         (
             (2, 0, 1),
             1,
-            f"1 message of {STRETCH} replayed to queue:again, 1 left out because it cannot be read",
+            (
+                f"1 message of {STRETCH} replayed to queue:again, "
+                "1 left out because it cannot be put again"
+            ),
         ),
     ],
 )

@@ -23,7 +23,7 @@ from ledgermq.cli.options.replay_choice import (
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of
-from ledgermq.errors import InvalidClientIDError, LedgerMQError, MessageUndecodableError
+from ledgermq.errors import InvalidClientIDError, LedgerMQError
 
 if TYPE_CHECKING:
     from ledgermq.client.admin.replaying import Replaying
@@ -92,7 +92,7 @@ def replay(target: Target, output: Output, dry_run: bool, yes: bool, **options: 
     if dry_run:
         with spark_job(target, output, "replay") as job:
             stretch = _stretch(chosen, job)
-            counted = _count(chosen, stretch)
+            counted = _count(chosen, stretch, target.queue_manager)
         _tell(target, output, chosen, counted, dry_run=True, lacking=_lacking(chosen, stretch))
         return
     with (
@@ -101,7 +101,7 @@ def replay(target: Target, output: Output, dry_run: bool, yes: bool, **options: 
     ):
         stretch = _stretch(chosen, job)
         assert stretch.through >= begun.opened_at, "the log was read before the Open"
-        counted = _count(chosen, stretch)
+        counted = _count(chosen, stretch, target.queue_manager)
         done = 0
         if counted.remaining:
             if not yes:
@@ -141,21 +141,10 @@ def _meant(chosen: ReplayChoice, stretch: Stretch) -> Iterator[tuple[JournaledMe
     return islice(meant, chosen.limit or None)
 
 
-def _unreadable(one: JournaledMessage) -> str:
-    """Why a message cannot be put again, if it cannot."""
-    from ledgermq.client.admin.copies import journal_message
-
-    try:
-        body_line(journal_message(one).unloaded_body)
-    except MessageUndecodableError as error:
-        return str(error)
-    return ""
-
-
-def _count(chosen: ReplayChoice, stretch: Stretch) -> Counted:
+def _count(chosen: ReplayChoice, stretch: Stretch, queue_manager: str) -> Counted:
     """Counts what is meant; what is gone from the log is counted whatever a selector says."""
-    from ledgermq.client.admin.copies import journal_message
-    from ledgermq.wire.content.replayed import put_named
+    from ledgermq.client.admin.copies import journal_message, why_no_copy
+    from ledgermq.wire.content.replayed import marks_of, put_named
 
     gone, places = stretch.gone()
     counted = Counted(messages=gone, left_out=gone)
@@ -165,7 +154,7 @@ def _count(chosen: ReplayChoice, stretch: Stretch) -> Counted:
         counted.messages += 1
         if is_replayed:
             counted.replayed += 1
-        elif why := _unreadable(one):
+        elif why := why_no_copy(one, marks_of(queue_manager, one, chosen.name)):
             counted.left_out += 1
             if len(counted.unreadable) < FIRST_MAX:
                 place = put_named("", one.put_position, one.put_index)
@@ -180,12 +169,14 @@ def _count(chosen: ReplayChoice, stretch: Stretch) -> Counted:
 def _put(
     begun: Replaying, chosen: ReplayChoice, stretch: Stretch, remaining: int, tell: Any
 ) -> int:
+    from ledgermq.client.admin.copies import why_no_copy
     from ledgermq.client.admin.replaying import Pace
+    from ledgermq.wire.content.replayed import marks_of
 
     left = (
         one
         for one, is_replayed in _meant(chosen, stretch)
-        if not is_replayed and not _unreadable(one)
+        if not is_replayed and not why_no_copy(one, marks_of(begun.queue_manager, one, chosen.name))
     )
     tell(f"0 of {remaining:,} messages are put", 0, remaining)
     return begun.put(
@@ -257,7 +248,7 @@ def _tell(
         output.remark(f"left out: the message put at {target.queue_manager}{one}")
     if counted.left_out:
         they = "it" if counted.left_out == 1 else "they"
-        text += f", {counted.left_out:,} left out because {they} cannot be read"
+        text += f", {counted.left_out:,} left out because {they} cannot be put again"
     document = {
         "queue_manager": target.queue_manager,
         "name": chosen.name,

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq.client.messages.message import Message
 from ledgermq.client.sending.grouping import GroupPlace, place_of
+from ledgermq.client.sending.making import Sending, make_message
+from ledgermq.errors import LedgerMQError
 from ledgermq.protocol.outcomes import EMPTY_HEADER, DeliveredMessage
 
 if TYPE_CHECKING:
@@ -48,6 +50,19 @@ def journal_message(one: JournaledMessage) -> Message:
         },
     }
     return Message(raw, one.destination)
+
+
+def why_no_copy(one: JournaledMessage, marks: dict[str, str]) -> str:
+    """Why no copy of a message can be made, wherever it is to go; empty: one can.
+
+    Writers of another make may have put a body that is none, or what our client does not send.
+    """
+    message = journal_message(one)
+    try:
+        make_message(one.destination, message, Sending({**message.properties, **marks}))
+    except LedgerMQError as error:
+        return str(error)
+    return ""
 
 
 def units_of(

@@ -125,13 +125,7 @@ class Replaying:
 
     def _commit(self, copier: Copier, unit: list[JournaledMessage]) -> None:
         for one in unit:
-            marks = {
-                replayed.MESSAGE_ID: one.message_id,
-                replayed.FROM: replayed.put_named(
-                    self.queue_manager, one.put_position, one.put_index
-                ),
-                replayed.REPLAY: self.name,
-            }
+            marks = replayed.marks_of(self.queue_manager, one, self.name)
             copier.put(one, marks=marks, persistent=one.persistent)
         self.session.commit()
 
