@@ -4,7 +4,7 @@ import pytest
 
 import ledgermq
 from ledgermq.client.admin.manual import _Paging, _ranges
-from ledgermq.client.admin.part import user_name
+from ledgermq.client.admin.part import who_asks
 from ledgermq.testing import MemoryBroker
 
 WHY = {"reason": "tidying", "actor": "me"}
@@ -80,7 +80,7 @@ def test_a_user_without_a_name_is_told_by_number(connection, monkeypatch, namele
 
     monkeypatch.setattr("getpass.getuser", getuser)
     monkeypatch.setattr("os.getuid", lambda: 10001)
-    assert user_name() == "user 10001"
+    assert who_asks() == "user 10001"
     put(connection, "handled.n", "one")
     admin = connection.admin
     assert admin.purge_queue("handled.n", reason="tidying").affected == 1

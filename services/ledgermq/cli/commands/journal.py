@@ -29,7 +29,7 @@ from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Count
 from ledgermq.cli.printing.message_rows import message_document, shown_body
 from ledgermq.cli.printing.output import Column, Output, count_of, size_text
-from ledgermq.client.admin.part import user_name
+from ledgermq.client.admin.part import who_asks
 from ledgermq.errors import LedgerMQError, RepublishStoppedError
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def backup(
                 through=written.through,
                 **positions,
                 reason=reason,
-                actor=actor or user_name(),
+                actor=who_asks(actor or None),
             )
     if found.kept_from is not None and found.kept_from > begins:
         output.remark(f"what came in from {begins} to {found.kept_from - 1} is given up")

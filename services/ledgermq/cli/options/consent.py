@@ -11,7 +11,7 @@ import click
 
 from ledgermq.cli.options.together import together
 from ledgermq.cli.printing.output import plain
-from ledgermq.client.admin.part import user_name
+from ledgermq.client.admin.part import who_asks
 from ledgermq.errors import LedgerMQError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ who_and_why = together(
         required=True,
         help="Why it is done; recorded on the log.",
     ),
-    click.option("--actor", metavar="NAME", default=user_name, help=ACTOR_HELP),
+    click.option("--actor", metavar="NAME", default=who_asks, help=ACTOR_HELP),
     yes_option,
 )
 

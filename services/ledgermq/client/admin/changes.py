@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from ledgermq.client.admin.part import AdminPart, user_name
+from ledgermq.client.admin.part import AdminPart, who_asks
 from ledgermq.client.admin.queue_settings import (
     ManagerSettings,
     QueueSettings,
@@ -273,7 +273,7 @@ class Changes(AdminPart):
             name,
             sequence=sequence,
             action=action,
-            actor=user_name() if actor is None else actor,
+            actor=who_asks(actor),
             reason=reason,
         )
 
@@ -293,8 +293,9 @@ class Changes(AdminPart):
             SessionNotFoundError: there is no such session, or no unit of work holds anything.
             RefusedError: a text is too long.
         """
-        who = user_name() if actor is None else actor
-        return self._change(RollbackTransaction, target_session=session, actor=who, reason=reason)
+        return self._change(
+            RollbackTransaction, target_session=session, actor=who_asks(actor), reason=reason
+        )
 
     def end_session(self, session: int, *, reason: str, actor: str | None = None) -> int:
         """Ends a session as if it was lost: what it holds goes back, its next call raises.
@@ -303,5 +304,6 @@ class Changes(AdminPart):
             SessionNotFoundError: there is no such session, or it is the one that asks.
             RefusedError: a text is too long.
         """
-        who = user_name() if actor is None else actor
-        return self._change(EndSession, target_session=session, actor=who, reason=reason)
+        return self._change(
+            EndSession, target_session=session, actor=who_asks(actor), reason=reason
+        )

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Unpack
 
-from ledgermq.client.admin.part import AdminPart, user_name
+from ledgermq.client.admin.part import AdminPart, who_asks
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import wrong_type
 from ledgermq.client.destinations import QUEUE, TOPIC, checked_destination
@@ -178,7 +178,7 @@ class ManualOperations(AdminPart):
         if dry_run:
             to_origin = more.get("to_origin", False)
             return self._look(selection, to_origin=to_origin, shown=SHOWN_DEFAULT)
-        who = user_name() if actor is None else actor
+        who = who_asks(actor)
         affected = skipped = position = 0
         paging = _Paging(selection)
         while (page := paging.page()) is not None:

@@ -28,11 +28,13 @@ def status_told(kind: type[S], document: Document, /, **beside: Any) -> S:
         ) from None
 
 
-def user_name() -> str:
-    """Who asks, unless told: the user of the operating system, who may have no name in a container.
+def who_asks(actor: str | None = None) -> str:
+    """The actor if there is one, else the user of the operating system.
 
-    There a user is often a number that the container knows nothing of.
+    In a container that user is often a number that it has no name for.
     """
+    if actor is not None:
+        return actor
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ledgermq.client.admin.part import AdminPart, user_name
+from ledgermq.client.admin.part import AdminPart, who_asks
 from ledgermq.client.argument_types import typed
 from ledgermq.errors import LedgerMQError
 from ledgermq.protocol.administration import Relocate, RelocatedMessage
@@ -98,7 +98,7 @@ class Relocation(AdminPart):
             WorkerUnavailableError: nobody answered within the time-out.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        who = user_name() if actor is None else actor
+        who = who_asks(actor)
         messages = skipped = written = entries = 0
         live = self.log_pins(PINS_AT_A_TIME)
         # What is written from now on stands behind that, and is not written again.
