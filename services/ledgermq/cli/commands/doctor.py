@@ -472,6 +472,6 @@ _CHECKS: Final[dict[str, Callable[[Target], Result]]] = {
 # What all checks after these need, in words for when it is not there.
 _RESTS_ON: Final = {
     "broker": "the broker does not answer",
-    "topics": "the log topics are not right",
+    "topics": "the log topics are not right, or cannot be looked at",
     "worker": "the worker does not answer",
 }
