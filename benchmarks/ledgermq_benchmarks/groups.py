@@ -16,6 +16,7 @@ from ledgermq.core.apply import apply, new_state
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.protocol.get_options import Options
 from ledgermq.protocol.operations import (
+    NO_HEADER,
     Acknowledge,
     Get,
     GetOptions,
@@ -80,12 +81,7 @@ def _message(number: int, groups: int, messages: int) -> PutMessage:
     }
     if groups:
         header: Header = {
-            "properties": {},
-            "correlation_id": None,
-            "type": None,
-            "time_to_live_ms": 0,
-            "delivery_delay_ms": 0,
-            "age_ms": 0,
+            **NO_HEADER,
             "group": {
                 "group_id": (number % groups + 1).to_bytes(24, "big"),
                 "group_sequence": number // groups + 1,

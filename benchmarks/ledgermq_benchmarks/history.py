@@ -45,14 +45,6 @@ RETURNED_SHARE: Final = 0.05
 # An archive has so many states to go on from.
 STRETCHES: Final = 16
 START_US: Final = 1_700_000_000_000_000
-PLAIN_HEADER: Final[dict[str, Any]] = {
-    "properties": {},
-    "correlation_id": None,
-    "type": None,
-    "time_to_live_ms": 0,
-    "delivery_delay_ms": 0,
-    "age_ms": 0,
-}
 
 
 class History:
@@ -157,7 +149,7 @@ class History:
                     "last_segment": False,
                     "logical_order": False,
                 }
-                message["header"] = {**PLAIN_HEADER, "group": place}
+                message["header"] = {**op.NO_HEADER, "group": place}
             messages.append(message)
         self._do(op.Put, session, destination=destination, messages=messages)
 

@@ -285,15 +285,7 @@ class GroupWriter(Writer):
 
 def sample_header() -> op.Header:
     """A header with nothing in it."""
-    return {
-        "properties": {},
-        "correlation_id": None,
-        "type": None,
-        "time_to_live_ms": 0,
-        "delivery_delay_ms": 0,
-        "age_ms": 0,
-        "group": None,
-    }
+    return {**op.NO_HEADER, "properties": {}}
 
 
 def item(name: bytes, number: int, *, last: bool, ordered: bool) -> Any:

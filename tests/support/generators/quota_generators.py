@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ledgermq.protocol import operations as op
 from support.generators.generators import BUSY, WEIGHTS, Entry, Writer
+from support.generators.group_generators import item
 from support.generators.naive_operations import (
     TIMINGS,
     grouped_message,
@@ -69,17 +70,9 @@ class QuotaWriter(Writer):
 
     def group(self) -> op.Group:
         """A place in one of two groups."""
-        return {
-            "group_id": group_id(self.one("GH")),
-            "group_sequence": self.one((1, 2, 3)),
-            "offset": 0,
-            "length": 0,
-            "in_group": True,
-            "last_in_group": self.one((False, False, True)),
-            "segment": False,
-            "last_segment": False,
-            "logical_order": self.draw(st.booleans()),
-        }
+        of, number = group_id(self.one("GH")), self.one((1, 2, 3))
+        last = self.one((False, False, True))
+        return item(of, number, last=last, ordered=self.draw(st.booleans()))
 
     def quota(self, session: dict[str, Any]) -> None:
         """Another quota of a destination or of all."""

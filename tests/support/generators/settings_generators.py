@@ -12,6 +12,7 @@ from typing import Any
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
 from support.generators.generators import WEIGHTS, Entry, Writer
+from support.generators.group_generators import item
 from support.generators.mixed_histories import WRITERS, mixed_history
 from support.generators.naive_operations import COLORS, TIMINGS, sample_message
 from support.scripts.verbs import group_id
@@ -147,17 +148,9 @@ class SettingsWriter(Writer):
 
     def group(self) -> op.Group:
         """A message of one of two groups, which may clash with others."""
-        return {
-            "group_id": group_id(self.one("GH")),
-            "group_sequence": self.one((1, 1, 2, 3)),
-            "offset": 0,
-            "length": 0,
-            "in_group": True,
-            "last_in_group": self.one((False, False, True)),
-            "segment": False,
-            "last_segment": False,
-            "logical_order": self.one((False, True)),
-        }
+        of, number = group_id(self.one("GH")), self.one((1, 1, 2, 3))
+        last = self.one((False, False, True))
+        return item(of, number, last=last, ordered=self.one((False, True)))
 
 
 def settings_history(seed: int, steps: int = 150) -> list[Entry]:

@@ -43,16 +43,7 @@ def place(name: str, number: int = 1, offset: int = -1, **fields: Any) -> op.Gro
 
 def group_header(group: op.Group | None, **fields: Any) -> op.Header:
     """A header with a place in a group and what else is given."""
-    header: op.Header = {
-        "properties": {},
-        "correlation_id": None,
-        "type": None,
-        "time_to_live_ms": 0,
-        "delivery_delay_ms": 0,
-        "age_ms": 0,
-        "group": group,
-    }
-    return {**header, **fields}  # type: ignore[typeddict-item]
+    return {**op.NO_HEADER, "properties": {}, "group": group, **fields}
 
 
 def options(**fields: Any) -> op.GetOptions:

@@ -56,13 +56,15 @@ class ReplayRunningError(LedgerMQError):
 class Counted:
     """What a stretch has of what is meant: all, replayed already, and what cannot be put again.
 
-    `unreadable` names the first of these with the reason.
+    `unreadable` names the first of these with the reason; `no_copies` has where all of them were
+    put that the log still has.
     """
 
     messages: int = 0
     replayed: int = 0
     left_out: int = 0
     unreadable: list[str] = field(default_factory=list)
+    no_copies: set[tuple[int, int]] = field(default_factory=set)
     first: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -107,7 +109,7 @@ def replay(target: Target, output: Output, dry_run: bool, yes: bool, **options: 
             if not yes:
                 what = count_of(counted.remaining, "message")
                 confirm(f"this would put {what} to {chosen.where} again{counted.before}")
-            done = _put(begun, chosen, stretch, counted.remaining, job["progress"])
+            done = _put(begun, chosen, stretch, counted, job["progress"])
     _tell(target, output, chosen, counted, done=done)
 
 
@@ -156,6 +158,7 @@ def _count(chosen: ReplayChoice, stretch: Stretch, queue_manager: str) -> Counte
             counted.replayed += 1
         elif why := why_no_copy(one, marks_of(queue_manager, one, chosen.name)):
             counted.left_out += 1
+            counted.no_copies.add((one.put_position, one.put_index))
             if len(counted.unreadable) < FIRST_MAX:
                 place = put_named("", one.put_position, one.put_index)
                 counted.unreadable.append(f"{place}, message {one.message_id}: {why}")
@@ -167,16 +170,15 @@ def _count(chosen: ReplayChoice, stretch: Stretch, queue_manager: str) -> Counte
 
 
 def _put(
-    begun: Replaying, chosen: ReplayChoice, stretch: Stretch, remaining: int, tell: Any
+    begun: Replaying, chosen: ReplayChoice, stretch: Stretch, counted: Counted, tell: Any
 ) -> int:
-    from ledgermq.client.admin.copies import why_no_copy
     from ledgermq.client.admin.replaying import Pace
-    from ledgermq.wire.content.replayed import marks_of
 
+    remaining = counted.remaining
     left = (
         one
         for one, is_replayed in _meant(chosen, stretch)
-        if not is_replayed and not why_no_copy(one, marks_of(begun.queue_manager, one, chosen.name))
+        if not is_replayed and (one.put_position, one.put_index) not in counted.no_copies
     )
     tell(f"0 of {remaining:,} messages are put", 0, remaining)
     return begun.put(
