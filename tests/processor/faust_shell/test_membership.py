@@ -1,6 +1,7 @@
 """A worker whose membership of the group is broken ends, so that it can be started again (F3)."""
 
 import asyncio
+import concurrent.futures
 import threading
 from types import SimpleNamespace
 
@@ -11,7 +12,10 @@ from aiokafka.errors import InvalidSessionTimeoutError, KafkaError
 from ledgermq.processor.faust_shell import transport
 from ledgermq.processor.faust_shell.application import make_application
 from ledgermq.processor.faust_shell.sharing import Sharing, Standing
+from ledgermq.processor.worker import worker as worker_module
+from ledgermq.processor.worker.exit_codes import EXIT_FAULT, EXIT_REFUSED
 from ledgermq.processor.worker.settings import WorkerSettings
+from ledgermq.processor.worker.worker import NameTakenError, Worker
 from ledgermq.wire.topics.log_topics import Topics
 
 
@@ -31,7 +35,7 @@ def kafka_thread():
     loop.close()
 
 
-def drain(tmp_path, kafka_thread, *, suspended):
+def drain(tmp_path, kafka_thread, *, suspended, on_failure=None):
     """Runs the drain loop of a consumer whose Kafka thread is the one given."""
 
     async def run():
@@ -41,6 +45,7 @@ def drain(tmp_path, kafka_thread, *, suspended):
         sharing = Sharing("test.operations", Standing, frozenset)
         app = make_application(settings, Topics("test"), None, lambda _: None, sharing)
         consumer = app.consumer
+        consumer.on_failure = on_failure
         consumer._thread = kafka_thread
         consumer._feed = SimpleNamespace(check=lambda: None, take=lambda: None)
         if suspended:
@@ -102,6 +107,28 @@ def test_what_ends_the_coordination_before_there_are_partitions_is_raised(told, 
     coordinator._pending_exception = told
     with pytest.raises(raised):
         consumer.check_membership()
+
+
+def test_a_worker_that_was_turned_away_names_the_other_one_and_may_be_started_again(
+    tmp_path, monkeypatch, kafka_thread
+):
+    """Two of a name may turn each other away in one moment: without code 4 one comes back."""
+
+    async def show_life():
+        raise KafkaError("FencedInstanceError()")
+
+    kafka_thread.show_life = show_life
+    failures = []
+    drain(tmp_path, kafka_thread, suspended=False, on_failure=failures.append)
+    worker, told, codes = object.__new__(Worker), [], []
+    worker._ended = concurrent.futures.Future()
+    worker._topics, worker._settings = Topics("test"), SimpleNamespace(worker_name="twin")
+    monkeypatch.setattr(worker_module.log, "critical", lambda *parts: told.append(str(parts[-1])))
+    monkeypatch.setattr(worker, "_end", codes.append)
+    for error in (*failures, NameTakenError("twin")):
+        worker._fail(error)
+    assert codes == [EXIT_FAULT, EXIT_REFUSED]
+    assert all("another worker is called twin too" in one for one in told)
 
 
 def test_a_member_whose_name_was_taken_is_told_so():

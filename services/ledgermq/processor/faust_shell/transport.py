@@ -48,6 +48,12 @@ class FencedInstanceError(BrokerResponseError):
 kafka_errors[FencedInstanceError.errno] = FencedInstanceError
 
 
+def _unwrapped(told: BaseException) -> BaseException:
+    """What ended the coordination; answers to the second step of joining come wrapped, as text."""
+    wrapped = isinstance(told, KafkaError) and repr(FencedInstanceError()) in str(told)
+    return FencedInstanceError() if wrapped else told
+
+
 class DrainedChunk(NamedTuple):
     """Records of one partition that one poll brought, in order of offset."""
 
@@ -190,7 +196,7 @@ class LogConsumer(driver.Consumer):
         except (LedgerMQError, KafkaError) as error:
             if self.on_failure is None:
                 raise
-            self.on_failure(error)
+            self.on_failure(_unwrapped(error))
 
     async def _look_after(self) -> None:
         # During a rebalance too: one whose coordination has ended would never be over.
@@ -223,12 +229,8 @@ class LogConsumer(driver.Consumer):
         """
         coordinator = getattr(self._kafka._consumer, "_coordinator", None)
         told = getattr(coordinator, "_pending_exception", None)
-        if told is None:
-            return
-        # What a broker answers to the second step of joining comes wrapped, as text.
-        if isinstance(told, KafkaError) and repr(FencedInstanceError()) in str(told):
-            raise FencedInstanceError from told
-        raise told
+        if told is not None:
+            raise _unwrapped(told)
 
     async def leave_group(self) -> None:
         """Lets another worker take over at once; records go on coming until the stop."""

@@ -208,6 +208,8 @@ class Worker:
         """Ends the worker because of an error that a person should read."""
         if self._ended.done():
             return
+        # Two of a name may turn each other away in one moment: started again, one of them stays.
+        may_try_again = isinstance(error, FencedInstanceError)
         error = _explained(error, self._topics, self._settings)
         if isinstance(error, LedgerMQError):
             log.critical("%s", error)
@@ -216,7 +218,8 @@ class Worker:
         if isinstance(error, NOT_LET_IN):
             self._end(EXIT_UNREACHABLE)
         else:
-            self._end(EXIT_REFUSED if isinstance(error, REFUSALS) else EXIT_FAULT)
+            refused = isinstance(error, REFUSALS) and not may_try_again
+            self._end(EXIT_REFUSED if refused else EXIT_FAULT)
 
     def _end(self, code: int) -> None:
         if not self._ended.done():
