@@ -264,6 +264,9 @@ def test_a_message_that_cannot_be_read_hides_no_other(cli, queue, connection, mo
     ]
     _, unread, _ = cli("browse", queue, "--json").documents
     assert ("cannot be read" in unread["undecodable"], unread["sequence"]) == (True, 1)
+    bodies = cli("browse", queue, "--body-only")
+    assert (bodies.code, bodies.lines) == (OK, ["before", "behind"])
+    assert "cannot be read" in bodies.err
     looked = cli("msg", "delete", queue, "--sequence", 1, "--dry-run")
     assert "cannot be read" in looked.out
     refused = cli("get", queue, "--count", 3)

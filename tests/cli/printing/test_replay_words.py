@@ -8,6 +8,7 @@ import pytest
 
 from ledgermq.cli.commands.replay import Counted, _tell
 from ledgermq.cli.options.target import Target
+from ledgermq.cli.printing.left_out import LeftOut
 from ledgermq.cli.printing.output import Output
 
 TARGET = Target(broker="", queue_manager="QM1", topic_prefix="t", timeout_seconds=1)
@@ -34,7 +35,8 @@ CHOSEN = SimpleNamespace(first=0, last=9, where="queue:again", name="n", into="q
 )
 def test_one_message_is_spoken_of_as_one(capsys, counted, done, said):
     """And several as several."""
-    messages, replayed, left_out = counted
+    messages, replayed, count = counted
+    left_out = LeftOut(queue_manager="QM1", count=count)
     found = Counted(messages=messages, replayed=replayed, left_out=left_out)
     _tell(TARGET, Output(as_json=False), CHOSEN, found, done=done)
     assert capsys.readouterr().out == f"{said} (replay n)\n"

@@ -1,5 +1,6 @@
 """Journaling as applications see it: settings, status, and messages put again (DB-17, DB-19)."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -120,6 +121,25 @@ def test_what_was_put_before_a_failure_stays_and_is_counted(memory):
             republish(connection, messages)
         assert isinstance(caught.value.__cause__, ledgermq.LedgerMQError)
         assert len(received(connection)) == 100
+
+
+def test_what_no_copy_can_be_made_of_is_left_out_and_named(memory):
+    """It counts for whoever goes on behind it, and stops only whom it is not told to."""
+    broken = replace(journaled("x", number=2), content=b"garbage")
+    messages = [journaled("x", number=1), broken, journaled("x", number=3)]
+    told, left_out = [], []
+
+    def leave_out(one, why):
+        left_out.append((one.put_index, why))
+
+    with memory.connect() as connection:
+        assert republish(connection, messages, tell=told.append, leave_out=leave_out) == 2
+        assert len(received(connection)) == 2
+        with pytest.raises(ledgermq.RepublishStoppedError, match=r"^0 messages were"):
+            republish(connection, messages)
+    ((index, why),) = left_out
+    assert (told, index) == ([3], 2)
+    assert "cannot be read" in why
 
 
 def test_copies_keep_their_group_unless_they_are_to_stand_alone(memory):

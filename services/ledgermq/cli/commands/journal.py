@@ -27,6 +27,7 @@ from ledgermq.cli.options.setting_options import Duration
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Count
+from ledgermq.cli.printing.left_out import LeftOut
 from ledgermq.cli.printing.message_rows import message_document, shown_body
 from ledgermq.cli.printing.output import Column, Output, count_of, size_text
 from ledgermq.client.admin.part import who_asks
@@ -233,23 +234,44 @@ def republish(
     wanted = limit + skip if limit else 0
     with _chosen(target, output, options, limit=wanted, must_be=True) as messages:
         if dry_run or not yes:
-            rows = [_row(one) for one in islice(messages(), skip, None)]
+            rows, left_out = _copied(target, islice(messages(), skip, None))
             if dry_run:
-                _tell(output, rows, to)
+                _tell(output, rows, left_out, to)
                 return
             confirm(f"this would put {count_of(len(rows), 'message')} to {_where(to)} again")
-        with target.connect() as connection:
-            done = _put_again(
-                output,
-                connection,
-                islice(messages(), skip, None),
-                skip,
-                to=to,
-                time_to_live=time_to_live / 1000,
-                groups=not ungrouped,
-            )
-    document = {"republished": done, "to": to, "dry_run": False}
-    output.done(f"{count_of(done, 'message')} republished to {_where(to)}", document)
+        left_out = LeftOut(queue_manager=target.queue_manager)
+        try:
+            with target.connect() as connection:
+                done = _put_again(
+                    output,
+                    connection,
+                    islice(messages(), skip, None),
+                    skip,
+                    to=to,
+                    time_to_live=time_to_live / 1000,
+                    groups=not ungrouped,
+                    leave_out=left_out.add,
+                )
+        finally:
+            aside = left_out.say(output)
+    text = f"{count_of(done, 'message')} republished to {_where(to)}{aside}"
+    output.done(text, {"republished": done, **left_out.document(), "to": to, "dry_run": False})
+
+
+def _copied(
+    target: Target, messages: Iterator[JournaledMessage]
+) -> tuple[list[dict[str, Any]], LeftOut]:
+    """What is copied of messages, as rows, and what is left out."""
+    from ledgermq.client.admin.copies import why_no_copy
+    from ledgermq.client.admin.republishing import journal_marks
+
+    rows, left_out = list[dict[str, Any]](), LeftOut(queue_manager=target.queue_manager)
+    for one in messages:
+        if why := why_no_copy(one, journal_marks(one)):
+            left_out.add(one, why)
+        else:
+            rows.append(_row(one))
+    return rows, left_out
 
 
 def _put_again(
@@ -288,10 +310,10 @@ def _where(to: str | None) -> str:
     return to or "where each was put to"
 
 
-def _tell(output: Output, rows: list[dict[str, Any]], to: str | None) -> None:
-    text = f"{count_of(len(rows), 'message')} would be republished to {_where(to)}"
-    document = {"republished": len(rows), "to": to, "dry_run": True, "messages": rows}
-    output.done(text, document)
+def _tell(output: Output, rows: list[dict[str, Any]], left_out: LeftOut, to: str | None) -> None:
+    would = f"{count_of(len(rows), 'message')} would be republished to {_where(to)}"
+    document = {"republished": len(rows), **left_out.document(), "to": to, "dry_run": True}
+    output.done(would + left_out.say(output), document | {"messages": rows})
     if rows and not output.as_json:
         output.table(COLUMNS, rows)
 

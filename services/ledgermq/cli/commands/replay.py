@@ -22,6 +22,7 @@ from ledgermq.cli.options.replay_choice import (
 )
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.left_out import LeftOut
 from ledgermq.cli.printing.output import Column, Output, count_of
 from ledgermq.errors import InvalidClientIDError, LedgerMQError
 
@@ -56,20 +57,18 @@ class ReplayRunningError(LedgerMQError):
 class Counted:
     """What a stretch has of what is meant: all, replayed already, and what cannot be put again.
 
-    `unreadable` names the first of these with the reason; `no_copies` has where all of them were
-    put that the log still has.
+    `no_copies` has where all of the last were put that the log still has.
     """
 
+    left_out: LeftOut
     messages: int = 0
     replayed: int = 0
-    left_out: int = 0
-    unreadable: list[str] = field(default_factory=list)
     no_copies: set[tuple[int, int]] = field(default_factory=set)
     first: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def remaining(self) -> int:
-        return self.messages - self.replayed - self.left_out
+        return self.messages - self.replayed - self.left_out.count
 
     @property
     def before(self) -> str:
@@ -149,19 +148,16 @@ def _count(chosen: ReplayChoice, stretch: Stretch, queue_manager: str) -> Counte
     from ledgermq.wire.content.replayed import marks_of, put_named
 
     gone, places = stretch.gone()
-    counted = Counted(messages=gone, left_out=gone)
-    for position, index in places:
-        counted.unreadable.append(f"{put_named('', position, index)}: it was cut off the log")
+    cut_off = [f"{put_named(queue_manager, *place)}: it was cut off the log" for place in places]
+    left_out = LeftOut(queue_manager=queue_manager, count=gone, named=cut_off)
+    counted = Counted(messages=gone, left_out=left_out)
     for one, is_replayed in _meant(chosen, stretch):
         counted.messages += 1
         if is_replayed:
             counted.replayed += 1
         elif why := why_no_copy(one, marks_of(queue_manager, one, chosen.name)):
-            counted.left_out += 1
+            left_out.add(one, why)
             counted.no_copies.add((one.put_position, one.put_index))
-            if len(counted.unreadable) < FIRST_MAX:
-                place = put_named("", one.put_position, one.put_index)
-                counted.unreadable.append(f"{place}, message {one.message_id}: {why}")
         elif len(counted.first) < FIRST_MAX:
             names = ("position", "destination", "sequence", "message_id", "enqueued_at")
             body = body_line(journal_message(one).unloaded_body)
@@ -246,11 +242,7 @@ def _tell(
         text = f"{what} of {stretch} would be replayed to {where}"
     if lacking:
         output.remark(lacking)
-    for one in counted.unreadable:
-        output.remark(f"left out: the message put at {target.queue_manager}{one}")
-    if counted.left_out:
-        they = "it" if counted.left_out == 1 else "they"
-        text += f", {counted.left_out:,} left out because {they} cannot be put again"
+    text += counted.left_out.say(output)
     document = {
         "queue_manager": target.queue_manager,
         "name": chosen.name,
@@ -260,8 +252,7 @@ def _tell(
         "messages": counted.messages,
         "replayed": done,
         "replayed_before": counted.replayed,
-        "left_out": counted.left_out,
-        "unreadable": [f"{target.queue_manager}{one}" for one in counted.unreadable],
+        **counted.left_out.document(),
         "dry_run": dry_run,
     }
     if dry_run:

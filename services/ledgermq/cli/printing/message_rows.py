@@ -37,7 +37,12 @@ def print_messages(output: Output, messages: Iterable[Message], *, body_only: bo
         if output.as_json:
             output.line(message_document(message))
         elif body_only:
-            body = body_line(message.unloaded_body)
+            try:
+                body = body_line(message.unloaded_body)
+            except MessageUndecodableError as error:
+                # Beside the bodies: it hides none.
+                output.remark(str(error))
+                continue
             # What goes on to a program is the body itself.
             click.echo(plain(body) if output.for_people else body)
         else:

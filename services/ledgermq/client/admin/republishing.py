@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from ledgermq.client.admin.copies import Copier, units_of
+from ledgermq.client.admin.copies import Copier, units_of, why_no_copy
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.errors import LedgerMQError, RepublishStoppedError
 
@@ -32,6 +32,7 @@ def republish(
     time_to_live: float = 0,
     groups: bool = True,
     tell: Callable[[int], None] | None = None,
+    leave_out: Callable[[JournaledMessage, str], None] | None = None,
 ) -> int:
     """Puts copies of journaled messages, in their order, and returns how many.
 
@@ -46,31 +47,39 @@ def republish(
         time_to_live: Of the copies, in seconds; 0: they do not expire. Those of the originals are
             over by now, as a rule.
         groups: Whether copies on a queue have their places in groups; without, each stands alone.
-        tell: Called with how many were republished, whenever some more were.
+        tell: Called with how many were put or left out, whenever some more were.
+        leave_out: Called with each message that no copy can be made of, and why; None: it stops
+            there.
 
     Raises:
         RepublishStoppedError: A message could not be put; those of earlier units of work were.
     """
-    done = 0
+    done = put = 0
     with connection.session(ack=AckMode.TRANSACTED) as session:
         copier = Copier(session=session, to=to, time_to_live=time_to_live, groups=groups)
         try:
             for unit in units_of(messages):
+                copies = 0
                 for one in unit:
-                    copier.put(one, marks=_marks(one))
+                    marks = journal_marks(one)
+                    if leave_out is not None and (why := why_no_copy(one, marks)):
+                        leave_out(one, why)
+                    else:
+                        copier.put(one, marks=marks)
+                        copies += 1
                 session.commit()
-                done += len(unit)
+                done, put = done + len(unit), put + copies
                 if tell is not None:
                     tell(done)
         except LedgerMQError as error:
             raise RepublishStoppedError(
-                f"{done} messages were republished, then it stopped: {error}. Go on behind those, "
+                f"{put} messages were republished, then it stopped: {error}. Go on behind those, "
                 "once that is mended"
             ) from error
-    return done
+    return put
 
 
-def _marks(one: JournaledMessage) -> dict[str, Any]:
+def journal_marks(one: JournaledMessage) -> dict[str, Any]:
     """What says what a message is a copy of, unless it is one already."""
     if MESSAGE_ID in one.properties:
         return {}
