@@ -134,6 +134,7 @@ def test_topics_of_another_prefix_are_missed(cli):
         ("queue", "list", "--queue-manager", "a b"),
         ("queue", "list", "--timeout", "0"),
         ("queue", "list", "--timeout", "nan"),
+        ("bridge", "--from-topic", "t", "--to", "q", "--timeout", "3601"),
         ("get", "q", "--wait", "nan"),
         ("check", "cluster", "--work-age-max", "nan"),
         ("queue", "list", "--bootstrap", "x" * 64 + ":9092"),

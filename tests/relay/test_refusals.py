@@ -101,6 +101,26 @@ def test_a_relay_whose_queue_manager_has_no_name_is_wrong_use(place, capsys):
     assert "names " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("relay", "create", "--from", "x y@QM1", "--to", "q@QM2", "--name", "n"),
+        ("relay", "create", "--from", "@QM1", "--to", "q@QM2"),
+        ("relay", "create", "--from", "q", "--to", "queue:dests:x@QM2"),
+        ("relay", "create", "--from", "q", "--to", "topic:a/+@QM2"),
+        ("bridge", "--from", "x y", "--to-topic", "t"),
+        ("bridge", "--from-topic", "t", "--to", "x y"),
+        ("bridge", "--from-topic", "t", "--to", "q", "--bad", "topic:a/#"),
+        ("bridge", "--from-topic", "t", "--to", "q", "--bad", ""),
+    ],
+    ids=" ".join,
+)
+def test_where_nothing_can_be_put_is_refused_before_anything_is_tried(asked, capsys):
+    """Else a relay is made that is never listed, or a bridge ends at its first bad record."""
+    assert main([*asked, "--bootstrap", "127.0.0.1:9"]) == 2
+    assert "is no destination: a name has 1 to 128 characters" in capsys.readouterr().err
+
+
 @pytest.mark.kafka
 def test_a_relay_is_shown_before_its_queue_is_there(ways):
     """The first message that is put to the queue makes it."""

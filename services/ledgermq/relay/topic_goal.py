@@ -194,7 +194,8 @@ class TopicGoal:
         if self._taken is None and number and not self._assume_untaken:
             raise PositionLostError(
                 f"transfers before {number} were made, and Kafka has no position of group "
-                f"{self._name}: it keeps none for long if nobody writes. See whether topic "
+                f"{self._name}: it keeps none for long if nobody writes, and none of a topic that "
+                "was deleted. See whether topic "
                 f"{self._topic} has records whose header ledgermq-source ends with /{number}/0; if "
                 "not, run it with --assume-untaken"
             )

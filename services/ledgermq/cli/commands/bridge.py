@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ledgermq.cli.options.destinations import destination_named, queue_from
+from ledgermq.cli.options.destinations import DESTINATION, queue_from
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.stopping import stopped_by_signals
 from ledgermq.cli.options.target import Target, target_options
@@ -17,8 +17,8 @@ from ledgermq.cli.printing.output import Output, count_of
 @click.option("--from-topic", metavar="TOPIC", help="Kafka topic whose records are taken.")
 @click.option(
     "--to",
-    metavar="DESTINATION",
-    help="Where they are put: a queue, as NAME or queue:NAME, or topic:NAME.",
+    type=DESTINATION,
+    help="Where they are put.",
 )
 @click.option("--from", "from_", metavar="QUEUE", help="Queue whose messages are taken.")
 @click.option(
@@ -48,7 +48,7 @@ from ledgermq.cli.printing.output import Output, count_of
 )
 @click.option(
     "--bad",
-    metavar="DESTINATION",
+    type=DESTINATION,
     help="With --from-topic: where records are put that cannot become a message, invalid JSON for "
     "example. Without --bad the first one stops the bridge.",
 )
@@ -108,6 +108,7 @@ def bridge(
         raise click.UsageError(
             "--body, --bad and --skip-lost go with --from-topic, not with --to-topic"
         )
+    queue = "" if from_ is None else queue_from(from_, why="--from takes a queue")
     address = parse_servers(kafka, "--kafka") if kafka else target.bootstrap
     target.check_broker()
     check_topic(address, from_topic or to_topic or "", target.timeout_seconds)
@@ -122,10 +123,10 @@ def bridge(
             way = BridgeIn(
                 bootstrap=address,
                 topic=from_topic,
-                target=destination_named(to),
+                target=to,
                 body=body,
                 schema_registry=registry,
-                bad=None if bad is None else destination_named(bad),
+                bad=bad,
                 skip_lost=skip_lost,
                 timeout_seconds=target.timeout_seconds,
                 **running,
@@ -134,14 +135,14 @@ def bridge(
             aside = f", {count_of(way.put_bad, 'record')} to {way.bad}" if way.put_bad else ""
             text = f"{count_of(way.put, 'message')} put to {way.target}{aside}"
             output.done(text, {"to": way.target, "put": way.put, "bad": way.put_bad})
-        elif from_ and to_topic:
-            _take_out(target, output, from_, address, to_topic, assume_untaken, running)
+        elif to_topic:
+            _take_out(target, output, queue, address, to_topic, assume_untaken, running)
 
 
 def _take_out(
     target: Target,
     output: Output,
-    from_: str,
+    queue: str,
     kafka: str,
     topic: str,
     assume_untaken: bool,
@@ -151,7 +152,6 @@ def _take_out(
     from ledgermq.relay.relaying import Relaying
     from ledgermq.relay.topic_goal import TopicGoal
 
-    queue = queue_from(from_, why="--from takes a queue")
     with target.connect() as connection:
         transfers = bridge_transfers(connection, queue, topic)
         source = source_name(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgermq.cli.options.consent import actor_option, confirm, dry_run_option, yes_option
-from ledgermq.cli.options.destinations import destination_named
+from ledgermq.cli.options.destinations import valid_destination
 from ledgermq.cli.options.journal_choice import (
     backups_directory,
     choice_from,
@@ -230,7 +230,7 @@ def republish(
     A copy is a new, persistent message; its property LedgerMQ_JournalMessageId is the id of the
     original. Republished twice, a message is there twice, and both copies name that id.
     """
-    to = None if to is None else destination_named(to)
+    to = None if to is None else valid_destination(to)
     wanted = limit + skip if limit else 0
     with _chosen(target, output, options, limit=wanted, must_be=True) as messages:
         if dry_run or not yes:

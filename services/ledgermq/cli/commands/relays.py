@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgermq.cli.options.consent import confirm, yes_option
-from ledgermq.cli.options.destinations import destination_named, queue_from
+from ledgermq.cli.options.destinations import queue_from, valid_destination
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.stopping import stopped_by_signals
 from ledgermq.cli.options.target import Target, target_options
@@ -92,7 +92,7 @@ def create(
     found = Definition(
         name=name or queue,
         queue=queue,
-        to=destination_named(goal),
+        to=valid_destination(goal),
         queue_manager=goal_manager,
         bootstrap=to_bootstrap,
         topic_prefix=to_topic_prefix,

@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from ledgermq.cli.options.together import Command, Read
+from ledgermq.client.destinations import checked_destination
 
 KINDS: Final = ("queue", "topic")
 EXPLAINED: Final = "DESTINATION is queue:NAME or topic:NAME; a NAME alone is a queue."
@@ -23,14 +24,27 @@ def destination_named(text: str) -> str:
     return ":".join(destination_from(text))
 
 
+def valid_destination(text: str) -> str:
+    """The same, where no client looks at it; InvalidDestinationError: it may be none."""
+    return checked_destination(destination_named(text))
+
+
+DESTINATION: Final = Read("DESTINATION", valid_destination, EXPLAINED)
+
+
 def name_argument(kind: str) -> Callable[[Command], Command]:
     """NAME of a queue or topic, which may say that it is one."""
     return click.argument("name", type=Read("NAME", lambda text: text.removeprefix(f"{kind}:")))
 
 
 def queue_from(text: str, *, why: str) -> str:
-    """The name of a queue; a topic is wrong use, and `why` says what to do instead."""
+    """The name of a queue; a topic is wrong use, and `why` says what to do instead.
+
+    Raises:
+        InvalidDestinationError: No queue may have it.
+    """
     kind, name = destination_from(text)
     if kind != "queue":
         raise click.UsageError(f"{text} is a topic: {why}")
+    checked_destination(f"queue:{name}")
     return name

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgermq.cli.options.bodies import selector_option
-from ledgermq.cli.options.destinations import destination_named
+from ledgermq.cli.options.destinations import valid_destination
 from ledgermq.cli.options.moments import MESSAGE_ID, TIME_EXPLAINED
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.options.together import DIRECTORY, Read, together
-from ledgermq.client.destinations import checked_destination
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -88,7 +87,7 @@ def choice_from(options: dict[str, Any], limit: int) -> Choice:
         raise click.UsageError("--until is not after --since: nothing was enqueued between them")
     return Choice(
         message_ids=options.get("message_ids", ()),
-        destination="" if queue is None else checked_destination(destination_named(queue)),
+        destination="" if queue is None else valid_destination(queue),
         since=since,
         until=until,
         selector=selector,

@@ -14,7 +14,7 @@ import click
 
 from ledgermq.cli.options.bodies import selector_option
 from ledgermq.cli.options.chosen_messages import limit_option
-from ledgermq.cli.options.destinations import EXPLAINED, destination_named
+from ledgermq.cli.options.destinations import DESTINATION, valid_destination
 from ledgermq.cli.options.facts import moment_position
 from ledgermq.cli.options.journal_choice import (
     checked_selector,
@@ -24,7 +24,6 @@ from ledgermq.cli.options.journal_choice import (
 from ledgermq.cli.options.moments import MOMENT
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.options.together import DIRECTORY, Read, together
-from ledgermq.client.destinations import checked_destination
 from ledgermq.protocol.limits import is_name
 
 if TYPE_CHECKING:
@@ -69,12 +68,8 @@ class ReplayChoice:
         return self.into or "where each was put to"
 
 
-def _destination(text: str) -> str:
-    return checked_destination(destination_named(text))
-
-
 def _target(text: str) -> str:
-    return text if text == SAME else _destination(text)
+    return text if text == SAME else valid_destination(text)
 
 
 def _pace(text: str) -> str | float:
@@ -112,7 +107,7 @@ replay_options: Final = together(
     click.option(
         "--source",
         "sources",
-        type=Read("DESTINATION", _destination, EXPLAINED),
+        type=DESTINATION,
         multiple=True,
         help="Only messages that were put to this destination. May be repeated.",
     ),

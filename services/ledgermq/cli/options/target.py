@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 BOOTSTRAP_DEFAULT: Final = "localhost:9092"
 TIMEOUT_SECONDS_DEFAULT: Final = 30.0
+# The most that Kafka's library takes.
+TIMEOUT_SECONDS_MAX: Final = 3600.0
 PROBE_SECONDS_MAX: Final = 5.0
 # Longer than a worker that runs takes to answer, and not too long to be left without a word.
 QUIET_SECONDS: Final = 3.0
@@ -312,7 +314,7 @@ _target_options: Final = together(
         "--timeout",
         "timeout_seconds",
         metavar="SECONDS",
-        type=Number(min=0, min_open=True),
+        type=Number(min=0, min_open=True, max=TIMEOUT_SECONDS_MAX),
         default=TIMEOUT_SECONDS_DEFAULT,
         show_default=True,
         help="How many seconds to wait for an answer of Kafka or of the worker.",
