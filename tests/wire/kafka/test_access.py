@@ -11,7 +11,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaException
 
 from ledgermq.errors import AuthenticationFailedError
+from ledgermq.processor.log.tokens import OidcTokens
 from ledgermq.wire.kafka.access import Reports, metadata_of, text_of
+from ledgermq.wire.kafka.certificates import trusting_context
 from ledgermq.wire.kafka.settings import KafkaSettings, client_options
 from support.brokers.secured_broker import Authority
 
@@ -82,3 +84,26 @@ def test_a_listener_that_hangs_up_is_not_taken_for_one_that_is_not_there():
     """So does one that expects TLS or users with a client that was given no options for them."""
     with listening(lambda _: None) as address:
         assert "nothing answered by security.protocol PLAINTEXT" in asked(address, {})
+
+
+@pytest.mark.parametrize(
+    "trust",
+    [trusting_context, lambda given: OidcTokens(given)._context],
+    ids=["broker", "issuer"],
+)
+def test_who_is_trusted_does_not_depend_on_the_python(monkeypatch, trust):
+    """From 3.13 on it refuses authorities that say nothing of their key, which librdkafka takes."""
+
+    def newest(**authorities):
+        context = default(**authorities)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
+        return context
+
+    default = ssl.create_default_context
+    monkeypatch.setattr(ssl, "create_default_context", newest)
+    tokens = {"method": "oidc", "client.id": "till", "client.secret": "x"}
+    given = {f"sasl.oauthbearer.{name}": value for name, value in tokens.items()}
+    context = trust(given | {"sasl.oauthbearer.token.endpoint.url": "https://login.example/"})
+    assert not context.verify_flags & (ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN)
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import ssl
 import time
 import urllib.request
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from urllib.parse import urlencode
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import KafkaConnectionError
 
+from ledgermq.wire.kafka.certificates import context_of
 from ledgermq.wire.topics.address import AddressError
 
 PREFIX: Final = "sasl.oauthbearer."
@@ -48,7 +48,7 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]
         endpoint = self._given["token.endpoint.url"]
         if not endpoint.startswith(("https://", "http://")):
             raise AddressError(f"{PREFIX}token.endpoint.url is {endpoint}: give an https address")
-        self._context = ssl.create_default_context(cafile=given.get("https.ca.location") or None)
+        self._context = context_of(cafile=given.get("https.ca.location") or None)
         self._token, self._renew_at = "", 0.0
 
     async def token(self) -> str:
