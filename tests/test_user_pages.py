@@ -204,7 +204,7 @@ def test_a_program_with_message_listeners_hears_of_a_session_that_is_lost(memory
         assert again is connection
         assert isinstance(error, ledgermq.SessionLostError)
         with pytest.raises(ledgermq.SessionLostError):
-            session.close()
+            session.producer("queue:orders")
 
 
 def test_the_examples_of_tracing_set_a_provider_and_go_on_with_the_trace_of_a_message(

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 import ledgermq
-from ledgermq.protocol.operations import Acknowledge, Alive, Close, CloseConsumer, Commit
+from ledgermq.protocol.operations import Acknowledge, Alive, Close, CloseConsumer, Commit, Get
 from ledgermq.protocol.outcomes import Suspected
 from support.brokers.hand_made import IDENTITY, Desk, accepted, delivered, ended, refused
 
@@ -180,6 +180,15 @@ def test_an_outcome_that_came_late_is_what_resolve_returns(desk):
 
 
 # -- failures that nobody waited for -------------------------------------------------------------
+
+
+def test_messages_that_a_lost_session_had_asked_for_are_no_failure_of_their_own(desk):
+    """Its close would say so or not, as the thread that closes is the later or the sooner."""
+    core = desk.session(5)
+    one = desk.write(core, Get, target="queue:q", consumer=1, credit=1)
+    core.forget("gone")
+    core.defer_refusal(one)
+    core.raise_deferred()
 
 
 def test_of_failures_that_nobody_waited_for_the_first_is_raised_once(desk):

@@ -35,7 +35,7 @@ from ledgermq.errors import (
     TransactionRolledBackError,
     UnexpectedReplyError,
 )
-from ledgermq.protocol.operations import Alive, Commit, Put, PutMessage, SessionOperation
+from ledgermq.protocol.operations import Alive, Commit, Get, Put, PutMessage, SessionOperation
 from ledgermq.protocol.outcomes import (
     Delivered,
     Outcome,
@@ -416,8 +416,8 @@ class Engine:
     def defer_refusal(self, pending: Pending) -> None:
         """on_settled of an operation that nobody waits for: a failure must not pass silently."""
         if pending.error is not None:
-            # What came behind the Close is no failure: that gave back what it was about.
-            if not self.ended or self.lost is not None:
+            # What came behind the Close is no failure, nor are messages that a lost session lacks.
+            if not self.ended or (self.lost is not None and pending.operation is not Get):
                 self.defer(pending.error)
         elif isinstance(pending.reply, Refused):
             self.defer(self.error_of(pending.reply, pending.destination))
