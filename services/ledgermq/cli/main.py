@@ -122,8 +122,9 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, names in _SECTIONS.items():
             there = [name for name in names if find_spec(_COMMANDS[name].partition(".")[0])]
-            with formatter.section(title):
-                write_commands(self, ctx, formatter, there)
+            if there:
+                with formatter.section(title):
+                    write_commands(self, ctx, formatter, there)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx

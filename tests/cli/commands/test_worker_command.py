@@ -8,10 +8,12 @@ import socket
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from ledgermq.cli import main
 from ledgermq.cli.printing.exits import CHECK_FAILED, OK, UNREACHABLE, USAGE
 
 PATIENCE_SECONDS = 120
@@ -96,6 +98,18 @@ def test_an_installed_package_says_where_bench_and_demo_are(plain, monkeypatch, 
     assert f"`ledgermq {command}` is not part of the installed package" in answer.err
     assert f"`make {command}`" in answer.err
     assert f"  {command} " not in plain("--help").out
+
+
+def test_help_of_an_installed_package_lists_no_command_of_a_checkout(plain, monkeypatch):
+    """Nor the title above both of them, which broke the whole of it."""
+    packages = ("ledgermq_benchmarks", "ledgermq_demo")
+    monkeypatch.setattr(
+        main, "find_spec", lambda name: None if name in packages else find_spec(name)
+    )
+    answer = plain("--help")
+    assert answer.code == 0
+    assert "In a checkout" not in answer.out
+    assert "  acl " in answer.out
 
 
 def test_bench_hands_its_options_over_and_returns_the_verdict(plain, monkeypatch):
