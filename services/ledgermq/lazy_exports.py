@@ -22,9 +22,15 @@ def _homes() -> dict[str, str]:
         if isinstance(node, ast.ImportFrom) and node.module not in (None, "ledgermq"):
             listed = [one.name for one in node.names]
             if listed == ["*"]:
-                listed = import_module(node.module).__all__
+                listed = own_names(node.module)
             homes |= dict.fromkeys(listed, node.module)
     return homes
+
+
+def own_names(module: str) -> list[str]:
+    """The names of the classes and functions that a module has of its own."""
+    found = vars(import_module(module)).items()
+    return [name for name, one in found if getattr(one, "__module__", "") == module]
 
 
 def names() -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq import errors
+from ledgermq.errors.names import NAMES
 from ledgermq.errors.shown import cut
 from ledgermq.protocol.reasons import Reason, Severity
 
@@ -29,7 +30,7 @@ _SHARED: Final[dict[str, type[errors.LedgerMQError]]] = {
     Reason.UNIT_OF_WORK_ENDED: errors.TransactionRolledBackError,
     Reason.UNIT_OF_WORK_TIMED_OUT: errors.TransactionRolledBackError,
 }
-_ALL: Final = [getattr(errors, name) for name in errors.__all__]
+_ALL: Final = [getattr(errors, name) for name in NAMES]
 _RAISED: Final = {kind.code: kind for kind in _ALL} | _SHARED
 REASON_ERRORS: Final[dict[str, type[errors.LedgerMQError]]] = {
     reason: _RAISED.get(reason, errors.RefusedError)

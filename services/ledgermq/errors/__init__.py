@@ -9,19 +9,10 @@ three ways: it worked, it failed, or its outcome is **unknown** (`OutcomeUnknown
 
 from __future__ import annotations
 
-from ledgermq.errors import base, connections, destinations, groups, messages, sessions
 from ledgermq.errors.base import *  # noqa: F403
 from ledgermq.errors.connections import *  # noqa: F403
 from ledgermq.errors.destinations import *  # noqa: F403
 from ledgermq.errors.groups import *  # noqa: F403
 from ledgermq.errors.messages import *  # noqa: F403
+from ledgermq.errors.names import NAMES as __all__  # noqa: F401, N811
 from ledgermq.errors.sessions import *  # noqa: F403
-
-__all__ = [  # noqa: PLE0604 - lists of the modules
-    *base.__all__,
-    *connections.__all__,
-    *destinations.__all__,
-    *groups.__all__,
-    *messages.__all__,
-    *sessions.__all__,
-]

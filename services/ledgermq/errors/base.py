@@ -2,17 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "ArgumentTypeError",
-    "IllegalStateError",
-    "InvalidDestinationError",
-    "LedgerMQError",
-    "RefusedError",
-    "ReplayStoppedError",
-    "RepublishStoppedError",
-    "UnexpectedReplyError",
-]
-
 
 class LedgerMQError(Exception):
     """Any error of LedgerMQ.

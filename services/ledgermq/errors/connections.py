@@ -7,21 +7,6 @@ from typing import Any
 
 from ledgermq.errors.base import LedgerMQError
 
-__all__ = [
-    "AccessDeniedError",
-    "AuthenticationFailedError",
-    "BrokerUnavailableError",
-    "ConnectionClosedError",
-    "LogError",
-    "OutcomeUnknownError",
-    "QueueManagerNotFoundError",
-    "SchemaRefusedError",
-    "SchemaRegistryError",
-    "SchemaRegistryUnavailableError",
-    "TimeoutExceededError",
-    "WorkerUnavailableError",
-]
-
 
 class ConnectionClosedError(LedgerMQError, ConnectionError):
     """The connection is closed, or cannot go on after a failure: connect again."""

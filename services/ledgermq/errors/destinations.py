@@ -4,24 +4,6 @@ from __future__ import annotations
 
 from ledgermq.errors.base import InvalidDestinationError, LedgerMQError
 
-__all__ = [
-    "BindingNotFoundError",
-    "DestinationExistsError",
-    "DestinationInUseError",
-    "InvalidSelectorError",
-    "InvalidSubscriptionError",
-    "PutsDisabledError",
-    "QueueNotFoundError",
-    "QuotaExceededError",
-    "StorageFullError",
-    "SubscriptionDiffersError",
-    "SubscriptionInUseError",
-    "SubscriptionNotFoundError",
-    "TemporaryDestinationDeletedError",
-    "TemporaryDestinationForeignError",
-    "TopicNotFoundError",
-]
-
 
 class BindingNotFoundError(LedgerMQError):
     """There is no binding of these topics to this destination."""

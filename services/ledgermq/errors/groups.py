@@ -4,19 +4,6 @@ from __future__ import annotations
 
 from ledgermq.errors.base import IllegalStateError, InvalidDestinationError, LedgerMQError
 
-__all__ = [
-    "GetOptionsError",
-    "GroupClashError",
-    "GroupNotAllowedError",
-    "GroupNotFoundError",
-    "IncompleteGroupError",
-    "IncompleteMessageError",
-    "InconsistentBrowseError",
-    "InconsistentUnitOfWorkError",
-    "InvalidGroupError",
-    "MatchOptionsError",
-]
-
 
 class GroupClashError(LedgerMQError):
     """Messages already in the queue rule out this position in the group (PROTOCOL.md §13)."""

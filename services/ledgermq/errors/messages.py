@@ -4,19 +4,6 @@ from __future__ import annotations
 
 from ledgermq.errors.base import LedgerMQError
 
-__all__ = [
-    "MessageEOFError",
-    "MessageFormatError",
-    "MessageNotReadableError",
-    "MessageNotWriteableError",
-    "MessageTooLargeError",
-    "MessageUndecodableError",
-    "NameTooLongError",
-    "PropertyNameError",
-    "TransactionTooLargeError",
-    "UnsupportedValueError",
-]
-
 
 class MessageTooLargeError(LedgerMQError, ValueError):
     """The message is over the size limit; nothing was sent."""

@@ -5,20 +5,6 @@ from __future__ import annotations
 from ledgermq.errors.base import IllegalStateError, LedgerMQError
 from ledgermq.errors.connections import OutcomeUnknownError
 
-__all__ = [
-    "AlreadySettledError",
-    "ClientIDMissingError",
-    "DeliveryUnknownError",
-    "DuplicatePutError",
-    "InvalidClientIDError",
-    "OutOfTurnError",
-    "SessionLostError",
-    "SessionNotFoundError",
-    "TransactionError",
-    "TransactionInDoubtError",
-    "TransactionRolledBackError",
-]
-
 
 class SessionLostError(IllegalStateError):
     """The session was ended by the queue manager; what it held went back to its queues."""

@@ -10,14 +10,6 @@ import sys
 import warnings
 from types import FrameType
 
-__all__ = [
-    "IncompleteGroupWarning",
-    "IncompleteMessageWarning",
-    "InconsistentUnitOfWorkWarning",
-    "LedgerMQWarning",
-    "give_warning",
-]
-
 
 class LedgerMQWarning(UserWarning):
     """Any warning of LedgerMQ about groups and segments.
