@@ -53,7 +53,7 @@ def _milliseconds(none: int | None, text: str) -> int:
     return milliseconds
 
 
-def _count(none: int | None, least: int, text: str) -> int:
+def _count(none: int | None, text: str) -> int:
     if text == NONE and none is not None:
         return none
     try:
@@ -61,6 +61,7 @@ def _count(none: int | None, least: int, text: str) -> int:
     except ValueError:
         or_none = "" if none is None else ", or none"
         raise ValueError(f"{text!r} is no whole number: write 1000, for example{or_none}") from None
+    least = 1 if none is None else 0
     if number < least and number != none:
         raise ValueError(f"{text} is below {least}")
     if number > LONG_MAX:
@@ -92,7 +93,7 @@ def _type_of(setting: Setting) -> click.ParamType:
         return click.STRING
     if setting.kind is Kind.CHOICE:
         return click.Choice(setting.choices, case_sensitive=False)
-    return Read("NUMBER", partial(_count, setting.none, setting.least))
+    return Read("NUMBER", partial(_count, setting.none))
 
 
 def _option_of(keyword: str, setting: Setting) -> Callable[..., Any]:

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
-from typing import Annotated, Any, Final, TypeAlias, TypedDict, Unpack, get_type_hints
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypedDict, Unpack, get_type_hints
 
 from ledgermq.client.arguments import wrong_type
 from ledgermq.client.destinations import checked_destination
@@ -48,26 +47,29 @@ class Kind(enum.Enum):
     STEPS = "redelivery steps such as 5:1000; 10:60000, or a list of (retries, delay in ms)"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What is known of one setting.
+class Setting(NamedTuple):
+    """What is known of one setting: what its keyword is annotated with.
 
     Attributes:
-        none: The value that takes it away; None: it always has one.
+        none: The value that takes it away; None: it always has one, and a count is 1 at least.
         choices: The words of a choice.
-        least: The least count that the command line takes.
     """
 
     kind: Kind
     help: str
     none: Any = None
     choices: tuple[str, ...] = ()
-    least: int = 0
 
 
-# A destination, or what has one: a status, a producer.
-Destination: TypeAlias = str | Any
-Milliseconds: TypeAlias = int | timedelta
+Count: TypeAlias = Annotated[int, Kind.COUNT]
+Duration: TypeAlias = Annotated[int | timedelta, Kind.DURATION]
+Factor: TypeAlias = Annotated[float, Kind.PERCENT]
+Flag: TypeAlias = Annotated[bool, Kind.FLAG]
+Word: TypeAlias = Annotated[str, Kind.CHOICE]
+Text: TypeAlias = Annotated[str, Kind.TEXT]
+# What has a destination will do: a status, a producer.
+Destination: TypeAlias = Annotated[str | Any, Kind.DESTINATION]
+Steps: TypeAlias = Annotated[str | Iterable[tuple[int, int]], Kind.STEPS]
 
 
 class RedeliverySettings(TypedDict, total=False):
@@ -79,52 +81,35 @@ class RedeliverySettings(TypedDict, total=False):
     """
 
     redelivery_delay_override_ms: Annotated[
-        Milliseconds,
-        Setting(
-            Kind.DURATION,
-            "How long a message that came back waits before it is delivered again, whatever its "
-            "consumer asked for.",
-            -1,
-        ),
+        Duration,
+        "How long a message that came back waits before it is delivered again, whatever its "
+        "consumer asked for.",
+        -1,
     ]
     redelivery_limit: Annotated[
-        int,
-        Setting(
-            Kind.COUNT,
-            "How often messages put from now on are redelivered at most; then they go to the error "
-            "destination.",
-            -1,
-        ),
+        Count,
+        "How often messages put from now on are redelivered at most; then they go to the error "
+        "destination.",
+        -1,
     ]
     redelivery_delay_multiplier_percent: Annotated[
-        float,
-        Setting(
-            Kind.PERCENT,
-            "By how much each further failure multiplies the redelivery delay: 1, the default, "
-            "leaves it as it is, 2 doubles it.",
-        ),
+        Factor,
+        "By how much each further failure multiplies the redelivery delay: 1, the default, leaves "
+        "it as it is, 2 doubles it.",
     ]
     redelivery_delay_max_ms: Annotated[
-        Milliseconds,
-        Setting(Kind.DURATION, "The longest redelivery delay that the factor leads to.", 0),
+        Duration, "The longest redelivery delay that the factor leads to.", 0
     ]
     redelivery_steps: Annotated[
-        str | Iterable[tuple[int, int]],
-        Setting(
-            Kind.STEPS,
-            "Redelivery delays by the number of failed redeliveries, in place of any other delay: "
-            "'5:1000; 9:5000' waits 1000 ms after 5 of them, 5000 ms after 9.",
-            (),
-        ),
+        Steps,
+        "Redelivery delays by the number of failed redeliveries, in place of any other delay: "
+        "'5:1000; 9:5000' waits 1000 ms after 5 of them, 5000 ms after 9.",
+        (),
     ]
     error_destination: Annotated[
         Destination,
-        Setting(
-            Kind.DESTINATION,
-            "Where messages go that have reached their redelivery limit; without it they are "
-            "dropped.",
-            "",
-        ),
+        "Where messages go that have reached their redelivery limit; without it they are dropped.",
+        "",
     ]
     redelivery: str
 
@@ -136,158 +121,108 @@ class QueueSettings(RedeliverySettings, total=False):
     `RedeliverySettings`.
     """
 
-    description: Annotated[str, Setting(Kind.TEXT, "Free text for people, which `show` prints.")]
+    description: Annotated[Text, "Free text for people, which `show` prints."]
     message_bytes_max: Annotated[
-        int,
-        Setting(
-            Kind.COUNT,
-            "How many bytes the content of a message may have; larger ones are refused. 0: only "
-            "the limit of every message, 8 MiB.",
-            0,
-        ),
+        Count,
+        "How many bytes the content of a message may have; larger ones are refused. 0: only the "
+        "limit of every message, 8 MiB.",
+        0,
     ]
     unacknowledged_max: Annotated[
-        int,
-        Setting(
-            Kind.COUNT,
-            "How many messages of it, or of a subscription of a topic, a session may hold "
-            "unsettled; then it gets no more until it settles some. 0: any number.",
-            0,
-        ),
+        Count,
+        "How many messages of it, or of a subscription of a topic, a session may hold unsettled; "
+        "then it gets no more until it settles some. 0: any number.",
+        0,
     ]
     inherits_redelivery: Annotated[
-        bool,
-        Setting(
-            Kind.FLAG,
-            "Whether it takes those settings of redelivery from the queue manager that it does not "
-            "have itself, as is the default.",
-        ),
+        Flag,
+        "Whether it takes those settings of redelivery from the queue manager that it does not "
+        "have itself, as is the default.",
     ]
     time_to_live_override_ms: Annotated[
-        Milliseconds,
-        Setting(
-            Kind.DURATION,
-            "How long messages put from now on live before they expire, whatever their sender "
-            "asked for; 0: for ever.",
-            -1,
-        ),
+        Duration,
+        "How long messages put from now on live before they expire, whatever their sender asked "
+        "for; 0: for ever.",
+        -1,
     ]
     delivery_delay_override_ms: Annotated[
-        Milliseconds,
-        Setting(
-            Kind.DURATION,
-            "How long messages put from now on wait before they are delivered, whatever their "
-            "sender asked for.",
-            -1,
-        ),
+        Duration,
+        "How long messages put from now on wait before they are delivered, whatever their sender "
+        "asked for.",
+        -1,
     ]
     expiry_destination: Annotated[
-        Destination,
-        Setting(Kind.DESTINATION, "Where expired messages go; without it they are dropped.", ""),
+        Destination, "Where expired messages go; without it they are dropped.", ""
     ]
     puts_disabled: Annotated[
-        bool,
-        Setting(
-            Kind.FLAG,
-            "Whether puts are refused; messages that a rule or an administrator moves there still "
-            "arrive.",
-        ),
+        Flag,
+        "Whether puts are refused; messages that a rule or an administrator moves there still "
+        "arrive.",
     ]
     messages_max: Annotated[
-        int,
-        Setting(
-            Kind.COUNT,
-            "Quota of messages that it may hold, in flight and uncommitted ones too; sends "
-            "beyond it wait for room until their send time-out. 0: no quota.",
-            0,
-        ),
+        Count,
+        "Quota of messages that it may hold, in flight and uncommitted ones too; sends beyond it "
+        "wait for room until their send time-out. 0: no quota.",
+        0,
     ]
-    bytes_max: Annotated[
-        int, Setting(Kind.COUNT, "The same for the bytes of these messages; 0: no quota.", 0)
-    ]
+    bytes_max: Annotated[Count, "The same for the bytes of these messages; 0: no quota.", 0]
     blocking_send_policy: Annotated[
-        str,
-        Setting(
-            Kind.CHOICE,
-            "Order of sends that wait for a quota. fifo, the default: none passes an earlier one; "
-            "preemptive: one that fits passes an earlier one that does not.",
-            choices=POLICIES,
-        ),
+        Word,
+        "Order of sends that wait for a quota. fifo, the default: none passes an earlier one; "
+        "preemptive: one that fits passes an earlier one that does not.",
+        None,
+        POLICIES,
     ]
     fifo_mode: Annotated[
-        str,
-        Setting(
-            Kind.CHOICE,
-            "Order in which messages are settled. concurrent, the default: any; protected: that "
-            "in which they were received; serialized: one message is delivered at a time, and "
-            "the next once it is settled.",
-            choices=FIFO_MODES,
-        ),
+        Word,
+        "Order in which messages are settled. concurrent, the default: any; protected: that in "
+        "which they were received; serialized: one message is delivered at a time, and the next "
+        "once it is settled.",
+        None,
+        FIFO_MODES,
     ]
     keeps_group_order: Annotated[
-        bool,
-        Setting(
-            Kind.FLAG,
-            "Whether later messages of a group wait while an earlier one waits for its redelivery "
-            "delay, and follow it if it goes to the error destination.",
-        ),
+        Flag,
+        "Whether later messages of a group wait while an earlier one waits for its redelivery "
+        "delay, and follow it if it goes to the error destination.",
     ]
     single_active_consumer: Annotated[
-        bool,
-        Setting(
-            Kind.FLAG,
-            "Whether one consumer at a time is given messages, and the others stand by until it is "
-            "closed, or its session ends, and nothing is in flight.",
-        ),
+        Flag,
+        "Whether one consumer at a time is given messages, and the others stand by until it is "
+        "closed, or its session ends, and nothing is in flight.",
     ]
     available_max: Annotated[
-        int,
-        Setting(
-            Kind.COUNT,
-            "How many messages that are available are kept, the newest ones; older ones are "
-            "displaced, and go nowhere else; 0: all.",
-            0,
-        ),
+        Count,
+        "How many messages that are available are kept, the newest ones; older ones are "
+        "displaced, and go nowhere else; 0: all.",
+        0,
     ]
     last_value_key: Annotated[
-        str,
-        Setting(
-            Kind.TEXT,
-            "Of the available messages with the same value of this property, or of a header field "
-            "that selectors know, only the newest is kept; older ones are displaced.",
-            "",
-        ),
+        Text,
+        "Of the available messages with the same value of this property, or of a header field "
+        "that selectors know, only the newest is kept; older ones are displaced.",
+        "",
     ]
     deduplication_window_ms: Annotated[
-        Milliseconds,
-        Setting(
-            Kind.DURATION,
-            "How long the deduplication id of a send is remembered: a second send with it puts "
-            "nothing. Goes with --deduplication-ids-max.",
-            0,
-        ),
+        Duration,
+        "How long the deduplication id of a send is remembered: a second send with it puts "
+        "nothing. Goes with --deduplication-ids-max.",
+        0,
     ]
     deduplication_ids_max: Annotated[
-        int,
-        Setting(
-            Kind.COUNT,
-            "How many deduplication ids are remembered, the latest ones; up to 100000. Goes with "
-            "--deduplication-window.",
-            0,
-        ),
+        Count,
+        "How many deduplication ids are remembered, the latest ones; up to 100000. Goes with "
+        "--deduplication-window.",
+        0,
     ]
     messages_resume: Annotated[
-        int,
-        Setting(
-            Kind.COUNT,
-            "Once a send had to wait for the quota of messages, sends go on when no more than so "
-            "many messages are left; 0: as soon as there is room.",
-            0,
-        ),
+        Count,
+        "Once a send had to wait for the quota of messages, sends go on when no more than so many "
+        "messages are left; 0: as soon as there is room.",
+        0,
     ]
     bytes_resume: Annotated[
-        int,
-        Setting(Kind.COUNT, "The same for the quota of bytes; 0: as soon as there is room.", 0),
+        Count, "The same for the quota of bytes; 0: as soon as there is room.", 0
     ]
 
 
@@ -299,109 +234,67 @@ class ManagerSettings(RedeliverySettings, total=False):
     """
 
     automatic_creation: Annotated[
-        bool,
-        Setting(
-            Kind.FLAG,
-            "Whether the first use of an unknown queue or topic creates it, as is the default; if "
-            "not, the use is refused.",
-        ),
+        Flag,
+        "Whether the first use of an unknown queue or topic creates it, as is the default; if "
+        "not, the use is refused.",
     ]
     maximum_lifetime_ms: Annotated[
-        Milliseconds,
-        Setting(
-            Kind.DURATION,
-            "How long a message may live, whatever its own time to live; those that are there "
-            "already too. The default is 30d; without it they live for ever.",
-            0,
-        ),
+        Duration,
+        "How long a message may live, whatever its own time to live; those that are there already "
+        "too. The default is 30d; without it they live for ever.",
+        0,
     ]
     segment_bytes: Annotated[
-        int,
-        Setting(
-            Kind.COUNT,
-            "Bytes of a segment, the unit in which the room of live messages is counted (`ledgermq "
-            "storage`); a unit of work that puts more is refused. The default is 16777216.",
-            least=1,
-        ),
+        Count,
+        "Bytes of a segment, the unit in which the room of live messages is counted (`ledgermq "
+        "storage`); a unit of work that puts more is refused. The default is 16777216.",
     ]
-    segments_min: Annotated[
-        int,
-        Setting(Kind.COUNT, "How many segments there are at least. The default is 4.", least=1),
-    ]
+    segments_min: Annotated[Count, "How many segments there are at least. The default is 4."]
     segments_max: Annotated[
-        int,
-        Setting(
-            Kind.COUNT,
-            "How many segments there are at most: puts are refused while all are full or pinned by "
-            "live messages. 0, the default: no limit.",
-            0,
-        ),
+        Count,
+        "How many segments there are at most: puts are refused while all are full or pinned by "
+        "live messages. 0, the default: no limit.",
+        0,
     ]
     messages_max: Annotated[
-        int,
-        Setting(
-            Kind.COUNT,
-            "Quota of messages in all queues and topics together, in flight and uncommitted ones "
-            "too; sends beyond it wait for room until their send time-out. 0, the default: no "
-            "quota.",
-            0,
-        ),
+        Count,
+        "Quota of messages in all queues and topics together, in flight and uncommitted ones too; "
+        "sends beyond it wait for room until their send time-out. 0, the default: no quota.",
+        0,
     ]
     bytes_max: Annotated[
-        int,
-        Setting(Kind.COUNT, "The same for the bytes of these messages; 0, the default: none.", 0),
+        Count, "The same for the bytes of these messages; 0, the default: none.", 0
     ]
     journaling: Annotated[
-        bool,
-        Setting(
-            Kind.FLAG,
-            "Whether messages put from now on go to the journal (`ledgermq journal`); by default "
-            "none.",
-        ),
+        Flag,
+        "Whether messages put from now on go to the journal (`ledgermq journal`); by default none.",
     ]
     journal_lifetime_ms: Annotated[
-        Milliseconds,
-        Setting(
-            Kind.DURATION,
-            "How long messages stay in the journal, those that are there already too; the next "
-            "backup removes older ones. The default is 7d; without it none is removed.",
-            0,
-        ),
+        Duration,
+        "How long messages stay in the journal, those that are there already too; the next backup "
+        "removes older ones. The default is 7d; without it none is removed.",
+        0,
     ]
     unit_of_work_time_limit_ms: Annotated[
-        Milliseconds,
-        Setting(
-            Kind.DURATION,
-            "How long a unit of work may be open, those that are open too; then it is rolled back. "
-            "0, the default: no limit.",
-            0,
-        ),
+        Duration,
+        "How long a unit of work may be open, those that are open too; then it is rolled back. 0, "
+        "the default: no limit.",
+        0,
     ]
     unit_of_work_idle_limit_ms: Annotated[
-        Milliseconds,
-        Setting(
-            Kind.DURATION,
-            "How long a unit of work may be open without a further put or get; then it is rolled "
-            "back. 0, the default: no limit.",
-            0,
-        ),
+        Duration,
+        "How long a unit of work may be open without a further put or get; then it is rolled "
+        "back. 0, the default: no limit.",
+        0,
     ]
     messages_resume: Annotated[
-        int,
-        Setting(
-            Kind.COUNT,
-            "Once a send had to wait for the quota of messages, sends go on when no more than so "
-            "many messages are left; 0, the default: as soon as there is room.",
-            0,
-        ),
+        Count,
+        "Once a send had to wait for the quota of messages, sends go on when no more than so many "
+        "messages are left; 0, the default: as soon as there is room.",
+        0,
     ]
     bytes_resume: Annotated[
-        int,
-        Setting(
-            Kind.COUNT,
-            "The same for the quota of bytes; 0, the default: as soon as there is room.",
-            0,
-        ),
+        Count, "The same for the quota of bytes; 0, the default: as soon as there is room.", 0
     ]
 
 
@@ -416,7 +309,7 @@ def setting_keywords(of: type = QueueSettings) -> Mapping[str, Setting]:
     for name, hint in get_type_hints(of, include_extras=True).items():
         if name == REDELIVERY:
             continue
-        (setting,) = hint.__metadata__
+        setting = Setting(*hint.__metadata__)
         keyword = name.removesuffix(PERCENT) if setting.kind is Kind.PERCENT else name
         found[keyword] = setting
     return found
