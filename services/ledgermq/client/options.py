@@ -33,8 +33,9 @@ USUAL: Final[Mapping[str, Any]] = {
     "limit": 0,
     "subscription": "",
     "client_id": "",
-    "SourceOptions.durable": True,
     "SelectionOptions.durable": True,
+    "PurgeOptions.durable": True,
+    "HandlingOptions.durable": True,
 }
 Numbers = Iterable[int | range]
 
@@ -149,7 +150,7 @@ class ConsumerOptions(BrowserOptions, total=False):
 
 
 class SourceOptions(TypedDict, total=False):
-    """Which messages of a source an administrator means; see `Admin.purge_queue`."""
+    """Which messages of a source an administrator means."""
 
     selector: str
     limit: int
@@ -159,6 +160,21 @@ class SourceOptions(TypedDict, total=False):
 
 
 class SelectionOptions(SourceOptions, total=False):
-    """The same, or by their numbers; see `Admin.delete_messages`."""
+    """The same, or by their numbers; see `Admin.select_messages`."""
 
     sequences: Numbers | None
+
+
+class ActingOptions(TypedDict, total=False):
+    """Who asks for a change, and whether it is only looked at what it would do."""
+
+    actor: str | None
+    dry_run: bool
+
+
+class PurgeOptions(SourceOptions, ActingOptions, total=False):
+    """How messages are purged; see `Admin.purge_queue`."""
+
+
+class HandlingOptions(SelectionOptions, ActingOptions, total=False):
+    """The same of those that numbers name, too; see `Admin.delete_messages`."""

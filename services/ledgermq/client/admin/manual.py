@@ -15,7 +15,7 @@ from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import wrong_type
 from ledgermq.client.destinations import QUEUE, TOPIC, checked_destination
 from ledgermq.client.messages.message import Message
-from ledgermq.client.options import Numbers, SelectionOptions, SourceOptions
+from ledgermq.client.options import HandlingOptions, Numbers, PurgeOptions, SelectionOptions
 from ledgermq.errors import IllegalStateError
 from ledgermq.errors.shown import shown
 from ledgermq.protocol.administration import (
@@ -73,15 +73,7 @@ class ManualOperations(AdminPart):
     is who asks for it (the user of the operating system if it is left out), `reason` says why.
     """
 
-    def purge_queue(
-        self,
-        source: str,
-        *,
-        reason: str,
-        actor: str | None = None,
-        dry_run: bool = False,
-        **which: Unpack[SourceOptions],
-    ) -> Handled:
+    def purge_queue(self, source: str, *, reason: str, **how: Unpack[PurgeOptions]) -> Handled:
         """Removes what a queue or subscription has; it counts as removed by administration.
 
         Raises:
@@ -91,29 +83,16 @@ class ManualOperations(AdminPart):
             RefusedError: reason or actor are empty or too long.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        return self._handle(PurgeQueue, source, which, dry_run, reason, actor)
+        return self._handle(PurgeQueue, source, reason, how)
 
     def delete_messages(
-        self,
-        source: str,
-        *,
-        reason: str,
-        actor: str | None = None,
-        dry_run: bool = False,
-        **which: Unpack[SelectionOptions],
+        self, source: str, *, reason: str, **how: Unpack[HandlingOptions]
     ) -> Handled:
         """Removes messages that selector or numbers name; raises as `purge_queue`."""
-        return self._handle(DeleteMessages, source, which, dry_run, reason, actor)
+        return self._handle(DeleteMessages, source, reason, how)
 
     def move_messages(
-        self,
-        source: str,
-        target: str,
-        *,
-        reason: str,
-        actor: str | None = None,
-        dry_run: bool = False,
-        **which: Unpack[SelectionOptions],
+        self, source: str, target: str, *, reason: str, **how: Unpack[HandlingOptions]
     ) -> Handled:
         """Moves messages to another destination, where they get new numbers.
 
@@ -121,37 +100,24 @@ class ManualOperations(AdminPart):
             InvalidDestinationError: the target is not there, or is the source.
         """
         to = {"target": _destination(target)}
-        return self._handle(MoveMessages, source, which, dry_run, reason, actor, **to)
+        return self._handle(MoveMessages, source, reason, how, **to)
 
     def copy_messages(
-        self,
-        source: str,
-        target: str,
-        *,
-        reason: str,
-        actor: str | None = None,
-        dry_run: bool = False,
-        **which: Unpack[SelectionOptions],
+        self, source: str, target: str, *, reason: str, **how: Unpack[HandlingOptions]
     ) -> Handled:
         """Puts copies of messages to another destination; raises as `move_messages`."""
         to = {"target": _destination(target)}
-        return self._handle(CopyMessages, source, which, dry_run, reason, actor, **to)
+        return self._handle(CopyMessages, source, reason, how, **to)
 
     def retry_messages(
-        self,
-        source: str,
-        *,
-        reason: str,
-        actor: str | None = None,
-        dry_run: bool = False,
-        **which: Unpack[SelectionOptions],
+        self, source: str, *, reason: str, **how: Unpack[HandlingOptions]
     ) -> Handled:
         """Sends each message back to the destination that it came from; raises as `purge_queue`.
 
         Messages that came from nowhere or by a binding, from what is no longer there, or from a
         topic without subscriptions, which would drop them, are skipped.
         """
-        return self._handle(MoveMessages, source, which, dry_run, reason, actor, to_origin=True)
+        return self._handle(MoveMessages, source, reason, how, to_origin=True)
 
     def select_messages(
         self,
@@ -168,17 +134,16 @@ class ManualOperations(AdminPart):
         self,
         kind: type[HandlingOperation],
         source: str,
-        which: SourceOptions,
-        dry_run: bool,
         reason: str,
-        actor: str | None,
+        how: PurgeOptions | HandlingOptions,
         **more: Any,
     ) -> Handled:
+        which: dict[str, Any] = {**how}
+        who, dry_run = who_asks(which.pop("actor", None)), which.pop("dry_run", False)
         selection = _selection(source, **which)
         if dry_run:
             to_origin = more.get("to_origin", False)
             return self._look(selection, to_origin=to_origin, shown=SHOWN_DEFAULT)
-        who = who_asks(actor)
         affected = skipped = position = 0
         paging = _Paging(selection)
         while (page := paging.page()) is not None:
