@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from ledgermq.client.admin.part import AdminPart, who_asks
 from ledgermq.client.admin.queue_settings import (
@@ -37,24 +37,17 @@ from ledgermq.protocol.operations import (
 class Changes(AdminPart):
     """Changes of settings and sessions; each returns the log position of its outcome."""
 
-    def _queue(self, operation: type[SessionOperation], name: str, **fields: Any) -> int:
-        queue = queue_name(name)
-        return self._destination(operation, f"queue:{queue}", queue=queue, **fields)
-
-    def _topic(self, operation: type[SessionOperation], name: str, **fields: Any) -> int:
-        topic = topic_name(name)
-        return self._destination(operation, f"topic:{topic}", topic=topic, **fields)
-
-    def _destination(
+    def _on(
         self,
         operation: type[SessionOperation],
-        about: str,
-        *,
+        kind: Literal["queue", "topic"],
+        name: str,
         settings: QueueSettings | None = None,
         **fields: Any,
     ) -> int:
-        if settings is not None:
-            fields |= settings_given(about, **settings)
+        name = queue_name(name) if kind == "queue" else topic_name(name)
+        about = f"{kind}:{name}"
+        fields |= {kind: name, **settings_given(about, **(settings or {}))}
         return self._change(operation, about=about, **fields)
 
     def create_queue(
@@ -81,12 +74,7 @@ class Changes(AdminPart):
             RefusedError: a setting is out of range.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        return self._queue(
-            CreateQueue,
-            name,
-            group_affinity=group_affinity,
-            settings=settings,
-        )
+        return self._on(CreateQueue, "queue", name, settings, group_affinity=group_affinity)
 
     def alter_queue(
         self,
@@ -108,12 +96,13 @@ class Changes(AdminPart):
             InvalidDestinationError: a setting names a destination that is not there.
             RefusedError: a setting is out of range.
         """
-        return self._queue(
+        return self._on(
             AlterQueue,
+            "queue",
             name,
+            settings,
             gets_disabled=gets_disabled,
             group_affinity=group_affinity,
-            settings=settings,
         )
 
     def suspend_queue(self, name: str) -> int:
@@ -132,7 +121,7 @@ class Changes(AdminPart):
             DestinationInUseError: it has consumers, uncommitted puts, deliveries, or messages, or
                 settings of another destination name it.
         """
-        return self._queue(DeleteQueue, name, purge=purge)
+        return self._on(DeleteQueue, "queue", name, purge=purge)
 
     def create_topic(
         self,
@@ -154,12 +143,7 @@ class Changes(AdminPart):
             RefusedError: a setting is out of range.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        return self._topic(
-            CreateTopic,
-            name,
-            moves_unrouted=moves_unrouted,
-            settings=settings,
-        )
+        return self._on(CreateTopic, "topic", name, settings, moves_unrouted=moves_unrouted)
 
     def alter_topic(
         self,
@@ -175,12 +159,7 @@ class Changes(AdminPart):
             InvalidDestinationError: a setting names a destination that is not there.
             RefusedError: a setting is out of range.
         """
-        return self._topic(
-            AlterTopic,
-            name,
-            moves_unrouted=moves_unrouted,
-            settings=settings,
-        )
+        return self._on(AlterTopic, "topic", name, settings, moves_unrouted=moves_unrouted)
 
     def delete_topic(self, name: str, *, purge: bool = False) -> int:
         """Deletes a topic that nobody uses; with `purge` also its durable subscriptions.
@@ -193,7 +172,7 @@ class Changes(AdminPart):
                 subscriptions, or settings of another destination name it.
             TemporaryDestinationForeignError: it is another connection's temporary topic.
         """
-        return self._topic(DeleteTopic, name, purge=purge)
+        return self._on(DeleteTopic, "topic", name, purge=purge)
 
     def unsubscribe(self, name: str) -> int:
         """Deletes a durable subscription of this connection's client id, with what it holds.
@@ -268,8 +247,9 @@ class Changes(AdminPart):
         """
         if action not in ("REMOVE", "RELEASE"):
             raise IllegalStateError(f"action is {shown(action)}, must be REMOVE or RELEASE")
-        return self._queue(
+        return self._on(
             Correct,
+            "queue",
             name,
             sequence=sequence,
             action=action,
