@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from ledgermq.client.admin.bindings import Bindings
 from ledgermq.client.admin.changes import Changes
 from ledgermq.client.admin.manual import ManualOperations
 from ledgermq.client.admin.relocation import Relocation
 from ledgermq.client.admin.statuses import Statuses
 
 
-class Admin(Bindings, Changes, ManualOperations, Relocation, Statuses):
+class Admin(Changes, ManualOperations, Relocation, Statuses):
     """`connection.admin`; a queue is named `orders` or `queue:orders`, a topic likewise.
 
     Changes are operations on the log and return the log position of their outcome. Statuses are

@@ -12,7 +12,7 @@ from ledgermq.client.admin.queue_settings import (
     settings_given,
 )
 from ledgermq.client.argument_types import typed
-from ledgermq.client.destinations import queue_name, topic_name
+from ledgermq.client.destinations import checked_destination, queue_name, topic_name
 from ledgermq.errors import IllegalStateError
 from ledgermq.errors.shown import shown
 from ledgermq.protocol.administration import BackUpJournal
@@ -20,6 +20,7 @@ from ledgermq.protocol.operations import (
     AlterQueue,
     AlterQueueManager,
     AlterTopic,
+    Bind,
     Correct,
     CreateQueue,
     CreateTopic,
@@ -28,6 +29,7 @@ from ledgermq.protocol.operations import (
     EndSession,
     RollbackTransaction,
     SessionOperation,
+    Unbind,
     Unsubscribe,
     Upgrade,
 )
@@ -35,7 +37,7 @@ from ledgermq.protocol.operations import (
 
 @typed
 class Changes(AdminPart):
-    """Changes of settings and sessions; each returns the log position of its outcome."""
+    """Changes of settings, bindings and sessions; each returns the log position of its outcome."""
 
     def _on(
         self,
@@ -184,6 +186,50 @@ class Changes(AdminPart):
             SubscriptionInUseError: it has consumers or deliveries in flight (SES-63).
         """
         return self._change(Unsubscribe, subscription=name)
+
+    def bind(self, topics: str, destination: str, *, selector: str = "") -> int:
+        """Has topics hand copies of what is put to them on to a queue or topic, from now on.
+
+        Where several bindings would hand a message to the same destination, it is there once.
+        What a topic has from elsewhere than by a put, such as by another binding, goes no further.
+        A binding that is there already has the new selector.
+
+        Args:
+            topics: Name of a topic, or a pattern of names: of its words, which are between dots and
+                slashes, `*` is any one, and one `#` any number, as in `orders.*.eu` or `orders.#`.
+            destination: Where copies go, as `queue:NAME` or `topic:NAME`; they do beyond quotas.
+            selector: Restricts what is handed on (PROTOCOL.md §12); empty: everything.
+
+        Returns:
+            The log position of the outcome.
+
+        Raises:
+            InvalidDestinationError: the pattern or the destination is none.
+            TemporaryDestinationDeletedError: the destination is not there.
+            InvalidSelectorError: the selector is not valid.
+            RefusedError: the destination is temporary, or the very topic.
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        fields = {
+            "topics": topics.removeprefix("topic:"),
+            "destination": checked_destination(destination),
+        }
+        return self._change(Bind, about=destination, **fields, selector=selector)
+
+    def unbind(self, topics: str, destination: str) -> int:
+        """Ends a binding, named as it was made; the log position of the outcome.
+
+        What it handed on stays where it is.
+
+        Raises:
+            BindingNotFoundError: there is no such binding.
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        fields = {
+            "topics": topics.removeprefix("topic:"),
+            "destination": checked_destination(destination),
+        }
+        return self._change(Unbind, about=destination, **fields)
 
     def alter_queue_manager(self, **settings: Unpack[ManagerSettings]) -> int:
         """Changes settings of the queue manager; None leaves one as it is.

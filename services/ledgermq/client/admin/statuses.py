@@ -9,6 +9,7 @@ from ledgermq.client.argument_types import typed
 from ledgermq.client.destinations import queue_name, topic_name
 from ledgermq.client.link.questions import Answer
 from ledgermq.protocol.documents.destinations import (
+    BindingStatus,
     QueueStatus,
     SourceStatus,
     SubscriptionStatus,
@@ -137,6 +138,17 @@ class Statuses(AdminPart):
         wanted = None if topic is None else topic_name(topic)
         every = self._listed("SUBSCRIPTIONS", SubscriptionStatus, not_before)
         return [one for one in every if wanted in (None, one.topic)]
+
+    def bindings(self, topic: str | None = None, *, not_before: int = -1) -> list[BindingStatus]:
+        """All bindings in the order in which they were made, or those that take in one topic.
+
+        Raises:
+            InvalidDestinationError: `topic` names none.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        wanted = None if topic is None else topic_name(topic)
+        every = self._listed("BINDINGS", BindingStatus, not_before)
+        return [one for one in every if wanted is None or one.takes_in(wanted)]
 
     def queue_manager_status(self, *, not_before: int = -1) -> QueueManagerStatus:
         """The queue manager as a whole."""
