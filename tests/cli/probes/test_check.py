@@ -74,6 +74,7 @@ def health(ready: bool, **owned: object) -> str:
         ("[]", (), UNREACHABLE, "no worker"),
         ('{"status": "up"}', (), UNREACHABLE, "no worker"),
         (json.dumps({"worker": "w", "ready": 1, "queue_managers": [7]}), (), UNREACHABLE, "no w"),
+        ("[" * 100_000, (), UNREACHABLE, "no worker"),
     ],
 )
 def test_a_worker_is_judged_by_what_its_web_server_says(page, capsys, text, options, code, told):
@@ -88,6 +89,7 @@ def test_a_worker_is_judged_by_what_its_web_server_says(page, capsys, text, opti
     [
         ('{"status": "waiting", "reason": "no registry", "queue_managers": {}}', "no registry"),
         ("[]", "HTTP Error 503"),
+        ("[" * 100_000, "HTTP Error 503"),
         ("<html>", "HTTP Error 503"),
     ],
 )

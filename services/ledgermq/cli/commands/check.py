@@ -205,26 +205,22 @@ def _health(address: str) -> dict[str, Any]:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(address, timeout=HTTP_SECONDS_MAX) as answer:
-            found = json.loads(answer.read())
+            found = _object_in(answer.read())
     except urllib.error.HTTPError as error:
-        waits = _waits_for(error.read())
+        waits = _object_in(error.read()).get("reason")
         raise ValueError(f"the worker waits: {waits}" if waits else str(error)) from error
-    if (
-        not isinstance(found, dict)
-        or not {"worker", "queue_managers", "ready"} <= found.keys()
-        or not isinstance(found["queue_managers"], dict)
-    ):
+    if not {"worker", "ready"} <= found.keys() or not isinstance(found.get("queue_managers"), dict):
         raise ValueError("what answers there is no worker; give the port of its --web-port")
     return found
 
 
-def _waits_for(page: bytes) -> str:
-    """What a worker says that it waits for before it takes part; empty if the page is another."""
+def _object_in(page: bytes) -> dict[str, Any]:
+    """The JSON object in a page, empty if that is another."""
     try:
-        told = json.loads(page)
-    except ValueError:
-        return ""
-    return str(told.get("reason", "")) if isinstance(told, dict) else ""
+        found = json.loads(page)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _at_most(flag: str, default: float, text: str) -> Callable[[Command], Command]:
