@@ -1,29 +1,7 @@
 """A real single-node Kafka that runs without Docker, for development, tests and small sites."""
 
-from ledgermq.embedded.broker import EmbeddedBroker
-from ledgermq.embedded.errors import (
-    BrokerStartError,
-    DirectoryInUseError,
-    EmbeddedError,
-    ForeignClusterError,
-    JarsUnavailableError,
-    JavaMissingError,
-    JavaTooOldError,
-    PortTakenError,
-)
-from ledgermq.embedded.jars import broker_jars, delta_jars, spark_connector_jars
-
-__all__ = [
-    "BrokerStartError",
-    "DirectoryInUseError",
-    "EmbeddedBroker",
-    "EmbeddedError",
-    "ForeignClusterError",
-    "JarsUnavailableError",
-    "JavaMissingError",
-    "JavaTooOldError",
-    "PortTakenError",
-    "broker_jars",
-    "delta_jars",
-    "spark_connector_jars",
-]
+from ledgermq.embedded.broker import EmbeddedBroker as EmbeddedBroker
+from ledgermq.embedded.errors import *  # noqa: F403
+from ledgermq.embedded.jars import broker_jars as broker_jars
+from ledgermq.embedded.jars import delta_jars as delta_jars
+from ledgermq.embedded.jars import spark_connector_jars as spark_connector_jars

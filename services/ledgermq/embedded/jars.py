@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -79,21 +80,6 @@ DELTA = JarSet(
 )
 
 
-def broker_jars() -> list[Path]:
-    """Return the jars of the broker's class path, as `fetched_jars` does."""
-    return fetched_jars(BROKER)
-
-
-def spark_connector_jars() -> list[Path]:
-    """Return the jars a Spark session needs in `spark.jars` to read Kafka, likewise."""
-    return fetched_jars(SPARK_CONNECTOR)
-
-
-def delta_jars() -> list[Path]:
-    """Return the jars a Spark session needs to write Delta Lake tables, likewise."""
-    return fetched_jars(DELTA)
-
-
 def cache_directory() -> Path:
     """Return where jars are kept: LEDGERMQ_CACHE_DIR, else `.cache/ledgermq` at home.
 
@@ -151,6 +137,13 @@ def fetched_jars(jar_set: JarSet) -> list[Path]:
     if jars is None:
         raise JarsUnavailableError(f"{root / jar_set.name} changed as it was fetched; try again.")
     return jars
+
+
+# The broker's class path; what a Spark session needs in `spark.jars` to read Kafka, and to write
+# Delta Lake tables.
+broker_jars = partial(fetched_jars, BROKER)
+spark_connector_jars = partial(fetched_jars, SPARK_CONNECTOR)
+delta_jars = partial(fetched_jars, DELTA)
 
 
 def _fetch(jar_set: JarSet, root: Path) -> None:
