@@ -38,7 +38,7 @@ from ledgermq.client.session import Session
 from ledgermq.client.settings import (
     ConnectionSettings,
     checked_delay_ms,
-    checked_limit_ms,
+    checked_whole,
     settings_from,
 )
 from ledgermq.errors import (
@@ -49,6 +49,7 @@ from ledgermq.errors import (
     WorkerUnavailableError,
 )
 from ledgermq.errors.shown import shown
+from ledgermq.protocol.limits import TIMING_MS_MAX
 from ledgermq.protocol.operations import Close, Open
 from ledgermq.wire.framing.codec import encode_operation
 from ledgermq.wire.framing.headers import operation_headers, with_identity
@@ -200,7 +201,7 @@ class Connection(Closing):
         )
         timing_ms = {"redelivery_delay_ms": delay_ms}
         for name in ("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms"):
-            timing_ms[name] = checked_limit_ms(name, options.get(name, USUAL[name]))
+            timing_ms[name] = checked_whole(name, options.get(name, USUAL[name]), 0, TIMING_MS_MAX)
         engine = self._open(mode, self._settings.timeout_seconds, **timing_ms)
         engine.report = self._problems.report
         work = Work(engine, self._services)

@@ -138,12 +138,7 @@ def checked_delay_ms(delay_ms: int | None, default: int) -> int:
     """A redelivery delay that was given, or the default; IllegalStateError if out of range."""
     if delay_ms is None:
         return default
-    return checked_limit_ms("redelivery_delay_ms", delay_ms)
-
-
-def checked_limit_ms(name: str, limit_ms: object) -> int:
-    """A time limit of that name; IllegalStateError if out of range."""
-    return checked_whole(name, limit_ms, 0, TIMING_MS_MAX)
+    return checked_whole("redelivery_delay_ms", delay_ms, 0, TIMING_MS_MAX)
 
 
 def checked_whole(name: str, value: object, lowest: int, highest: int) -> int:
