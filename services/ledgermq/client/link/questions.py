@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import time
@@ -44,16 +45,13 @@ class _ExpiredError(Exception):
 
 def whole_answer(pages: list[Answer]) -> Answer:
     """One answer of all its pages: what is listed in each is joined, the rest is the first's."""
-    first, *others = pages
-    for page in others:
-        first = replace(
-            first,
-            document=_joined(first.document, page.document),
-            outcomes=first.outcomes + page.outcomes,
-            messages=first.messages + page.messages,
-            behind=page.behind,
-        )
-    return first
+    return replace(
+        pages[0],
+        document=functools.reduce(_joined, (page.document for page in pages)),
+        outcomes=[one for page in pages for one in page.outcomes],
+        messages=[one for page in pages for one in page.messages],
+        behind=pages[-1].behind,
+    )
 
 
 def _joined(document: Any, more: Any) -> Any:

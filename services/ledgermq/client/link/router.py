@@ -11,7 +11,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final
 
 from ledgermq.client.engine.engine import Engine
@@ -139,7 +139,7 @@ class Router:
         restarts, had_hole = chain.restarts, chain.hole
         accepted = chain.accept(previous_position, previous_index, outcomes)
         if chain.restarts != restarts:
-            self._forget_older(outcomes[0].position)
+            self._forget_before(outcomes[0].position)
         elif chain.hole and not had_hole:
             LOGGER.info("outcomes are missing after %s; catching up", chain.last)
             self.ask_resync()
@@ -173,9 +173,9 @@ class Router:
         opening.engine = engine
         opening.answered.set()
 
-    def _forget_older(self, position: int) -> None:
+    def _forget_before(self, position: int, alive: Collection[int] = ()) -> None:
         for engine in self.engines():
-            if engine.handle < position:
+            if engine.handle < position and engine.handle not in alive:
                 engine.forget(f"session {engine.queue_manager}@{engine.handle} was ended meanwhile")
 
     def _take_answer(self, answer: dict[str, Any]) -> None:
@@ -241,7 +241,6 @@ class Router:
         sessions = [one for page in documents for one in page["sessions"]]
         reached = (document["last_position"], document["last_index"])
         jumped = reached > self.chain.last
-        alive = {one["session"]: one for one in sessions}
         for one in sessions:
             self._open(bytes.fromhex(one["session_key"]), one["session"])
         found = [outcome_from_union(one) for page in pages for one in page["outcomes"]]
@@ -252,11 +251,9 @@ class Router:
         deliveries = [outcome for outcome in found if isinstance(outcome, Delivered)]
         for outcome in sorted(deliveries, key=lambda one: (one.session, one.first_delivery)):
             self._dispatch(outcome)
-        for engine in self.engines():
-            if engine.handle <= answer["position"] and engine.handle not in alive:
-                engine.forget(f"session {engine.queue_manager}@{engine.handle} was ended meanwhile")
-            elif jumped:
-                engine.show_life()
+        self._forget_before(answer["position"] + 1, {one["session"] for one in sessions})
+        for engine in self.engines() if jumped else ():
+            engine.show_life()
         self._missed = False
         for chunk in self.chain.resume(*reached):
             self._take_chunk(*chunk)
