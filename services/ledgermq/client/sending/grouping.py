@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 from collections import deque
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, TypeAlias
 
 from ledgermq.client.arguments import check_flag
 from ledgermq.errors import IncompleteGroupError, IncompleteMessageError, InvalidGroupError
@@ -175,15 +175,8 @@ def left_open(put: Group | None, what: str) -> LedgerMQWarning | None:
 
 
 def place_of(put: Group) -> GroupPlace:
-    return GroupPlace(
-        group_id=put["group_id"],
-        group_sequence=put["group_sequence"],
-        offset=put["offset"],
-        in_group=put["in_group"],
-        last_in_group=put["last_in_group"],
-        segment=put["segment"],
-        last_segment=put["last_segment"],
-    )
+    said: dict[str, Any] = {**put}
+    return GroupPlace(**{one.name: said[one.name] for one in fields(GroupPlace)})
 
 
 def places(
