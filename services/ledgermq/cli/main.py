@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import click
 
-from ledgermq.cli.near_names import check_command, wrong_option
-from ledgermq.cli.options.once import write_commands
+from ledgermq.cli.near_names import wrong_option
+from ledgermq.cli.options.once import OnceGroup, write_commands
 from ledgermq.cli.printing.exits import INTERRUPTED, OK, REFUSED, USAGE, exit_code_of
 from ledgermq.cli.printing.output import Output
 from ledgermq.cli.spelled import with_options
@@ -112,7 +112,7 @@ _UNANSWERED: Final = (
 )
 
 
-class _Commands(click.Group):
+class _Commands(OnceGroup):
     """The commands above, in that order."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -143,12 +143,6 @@ class _Commands(click.Group):
             # As `head` does when it has enough: that is no error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return REFUSED if ctx.invoked_subcommand in _VERDICTS else OK
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        check_command(ctx, args, _COMMANDS)
-        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
