@@ -138,18 +138,15 @@ def _topics(target: Target) -> Result:
     operations = counts[topics.operations]
     uneven = [name for name in (topics.questions, topics.checkpoints) if counts[name] != operations]
     if counts[topics.outcomes] % operations or uneven:
-        found = f"partition counts do not belong together: {counts}; restore what was changed"
-        return BAD, found
+        return BAD, f"partition counts do not belong together: {counts}; restore what was changed"
     made = made_settings(topics, len(metadata.topics[topics.operations].partitions[0].replicas))
     outdated: list[str] = []
     for name in topics.names:
         settings = _settings(target, name)
         stamp = settings.get("message.timestamp.type")
         if stamp != "LogAppendTime":
-            found = f"{name} stamps {stamp}: set message.timestamp.type=LogAppendTime"
-            return BAD, found
-        keeping = lost_by_keeping(name, topics, settings)
-        if keeping is not None:
+            return BAD, f"{name} stamps {stamp}: set message.timestamp.type=LogAppendTime"
+        if keeping := lost_by_keeping(name, topics, settings):
             return BAD, keeping
         if old := outdated_settings(name, made[name], settings, target.bootstrap):
             outdated.append(old)
@@ -219,20 +216,17 @@ def _durability(target: Target) -> Result:
 
 def durability(replicas: int, in_sync: int, settings: dict[str, str]) -> Result:
     """Which durability a confirmed operation has: flushed, replicated, or neither (D13)."""
-    flushed = settings.get("flush.messages") == "1"
     needed = int(settings.get("min.insync.replicas", "1"))
     if settings.get("unclean.leader.election.enable") == "true":
-        found = "unclean leader election is on: confirmed operations can be lost, turn it off"
-        return BAD, found
+        return BAD, "unclean leader election is on: confirmed operations can be lost, turn it off"
     if replicas >= 3 and needed >= 2:
         found = f"replicated: {replicas} copies, a confirmed operation is on at least {needed}"
         if in_sync < needed:
             found += f"; {in_sync} in sync now, so it takes none: start the nodes that are down"
             return BAD, found
-        return (
-            (GOOD, found) if in_sync >= replicas else (WARNING, f"{found}; {in_sync} in sync now")
-        )
-    if flushed:
+        lagging = f"{found}; {in_sync} in sync now"
+        return (GOOD, found) if in_sync >= replicas else (WARNING, lagging)
+    if settings.get("flush.messages") == "1":
         found = "single broker, flushed: a confirmed operation is on disk, and survives power loss"
         return GOOD, found
     return BAD, (
@@ -246,10 +240,8 @@ def _clock(target: Target) -> Result:
     skew = _skew_seconds(target)
     found = f"the broker's clock is {abs(skew):.3f} s {'ahead' if skew > 0 else 'behind'}"
     if abs(skew) > SKEW_SECONDS_MAX:
-        found += ": a worker here could not agree on time; synchronise the clocks"
-        return BAD, found
-    verdict = WARNING if abs(skew) > SKEW_SECONDS_NOTABLE else GOOD
-    return verdict, found
+        return BAD, f"{found}: a worker here could not agree on time; synchronise the clocks"
+    return (WARNING if abs(skew) > SKEW_SECONDS_NOTABLE else GOOD), found
 
 
 def _skew_seconds(target: Target) -> float:
@@ -277,8 +269,8 @@ def _skew_seconds(target: Target) -> float:
         if not stamps or not isinstance(stamps[-1], int):
             if stamps:
                 raise_if_denied(KafkaException(stamps[-1]), target.topics.questions, "Write")
-            found = f"the broker did not take a record: {stamps[-1] if stamps else 'no answer'}"
-            raise RuntimeError(found)
+            told = stamps[-1] if stamps else "no answer"
+            raise RuntimeError(f"the broker did not take a record: {told}")
         skews.append((after - before, stamps[-1] / 1000 - (before + after) / 2))
     return min(skews)[1]
 
@@ -353,8 +345,7 @@ def _worker(target: Target) -> Result:
     found = f"{status.worker} answers at {target.named(status.position)}, protocol version "
     found += str(status.version)
     if behind > LAG_NOTABLE:
-        found += f"; it is {behind} entries behind the log"
-        return WARNING, found
+        return WARNING, f"{found}; it is {behind} entries behind the log"
     return GOOD, found
 
 

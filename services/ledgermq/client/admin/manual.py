@@ -99,15 +99,13 @@ class ManualOperations(AdminPart):
         Raises as `purge_queue`, and:
             InvalidDestinationError: the target is not there, or is the source.
         """
-        to = {"target": _destination(target)}
-        return self._handle(MoveMessages, source, reason, how, **to)
+        return self._handle(MoveMessages, source, reason, how, target=_destination(target))
 
     def copy_messages(
         self, source: str, target: str, *, reason: str, **how: Unpack[HandlingOptions]
     ) -> Handled:
         """Puts copies of messages to another destination; raises as `move_messages`."""
-        to = {"target": _destination(target)}
-        return self._handle(CopyMessages, source, reason, how, **to)
+        return self._handle(CopyMessages, source, reason, how, target=_destination(target))
 
     def retry_messages(
         self, source: str, *, reason: str, **how: Unpack[HandlingOptions]
