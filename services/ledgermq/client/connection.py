@@ -240,8 +240,6 @@ class Connection(Closing):
                 self._control = self._open(AckMode.AUTO, self._settings.timeout_seconds)
             return self._control
 
-    # -- opening sessions --------------------------------------------------------------------------
-
     def _open(self, mode: AckMode, timeout_seconds: float, **timing_ms: int) -> Engine:
         """Opens a session that lives: anew, where its answer came too late to confirm it (H16)."""
         deadline = time.monotonic() + timeout_seconds
@@ -348,8 +346,6 @@ class Connection(Closing):
         if work.engine.ended:
             self._router.sessions.pop(work.engine.handle, None)
 
-    # -- the reader --------------------------------------------------------------------------------
-
     def _read(self) -> None:
         """The reader thread: everything that the lane brings, to the end of the last session."""
         served_at = 0.0
@@ -376,8 +372,6 @@ class Connection(Closing):
                     return
                 LOGGER.exception("the reader of a connection goes on after an error")
                 time.sleep(READ_SECONDS)
-
-    # -- the end -----------------------------------------------------------------------------------
 
     def close(self, *, timeout: float | None = None) -> None:
         """Closes its sessions, then itself; closing twice does nothing. From any thread.

@@ -42,8 +42,6 @@ class Session(OfSession, Closing):
         self._work = work
         self._engine = work.engine
 
-    # -- what it makes -----------------------------------------------------------------------------
-
     def producer(self, destination: str | None, **options: Unpack[ProducerOptions]) -> Producer:
         """A sender to one destination; writes nothing by itself.
 
@@ -200,8 +198,6 @@ class Session(OfSession, Closing):
         """
         return self.producer(answer_to(request, fields)).send(body, **fields)
 
-    # -- acknowledging -----------------------------------------------------------------------------
-
     def acknowledge(
         self, *, timeout: float | None = None, wait: bool = True, turn_timeout: float = 0.0
     ) -> None:
@@ -236,8 +232,6 @@ class Session(OfSession, Closing):
             OutcomeUnknownError: no outcome within the time-out.
         """
         self._engine.run(self._work.recover(timeout=timeout))
-
-    # -- units of work -----------------------------------------------------------------------------
 
     def commit(self, *, timeout: float | None = None, turn_timeout: float = 0.0) -> CommitReceipt:
         """Puts what was sent, consumes what was handed over since the last commit, as one (SES-12).
@@ -335,8 +329,6 @@ class Session(OfSession, Closing):
         except (OutOfTurnError, TransactionTooLargeError):
             self.rollback()
             raise
-
-    # -- the end -----------------------------------------------------------------------------------
 
     def flush(self, *, timeout: float | None = None) -> None:
         """Waits until everything sent so far has its outcome; commits nothing.

@@ -37,7 +37,10 @@ from ledgermq.protocol.operations import (
 
 @typed
 class Changes(AdminPart):
-    """Changes of settings, bindings and sessions; each returns the log position of its outcome."""
+    """Changes of settings, bindings and sessions; each returns the log position of its outcome.
+
+    Each raises OutcomeUnknownError if there is no outcome within the time-out.
+    """
 
     def _on(
         self,
@@ -74,7 +77,6 @@ class Changes(AdminPart):
             InvalidDestinationError: the name is not allowed, or a setting names a destination
                 that is none or is not there.
             RefusedError: a setting is out of range.
-            OutcomeUnknownError: no outcome within the time-out.
         """
         return self._on(CreateQueue, "queue", name, settings, group_affinity=group_affinity)
 
@@ -143,7 +145,6 @@ class Changes(AdminPart):
             InvalidDestinationError: the name is not allowed, or a setting names a destination
                 that is none or is not there.
             RefusedError: a setting is out of range.
-            OutcomeUnknownError: no outcome within the time-out.
         """
         return self._on(CreateTopic, "topic", name, settings, moves_unrouted=moves_unrouted)
 
@@ -200,15 +201,11 @@ class Changes(AdminPart):
             destination: Where copies go, as `queue:NAME` or `topic:NAME`; they do beyond quotas.
             selector: Restricts what is handed on (PROTOCOL.md §12); empty: everything.
 
-        Returns:
-            The log position of the outcome.
-
         Raises:
             InvalidDestinationError: the pattern or the destination is none.
             TemporaryDestinationDeletedError: the destination is not there.
             InvalidSelectorError: the selector is not valid.
             RefusedError: the destination is temporary, or the very topic.
-            OutcomeUnknownError: no outcome within the time-out.
         """
         fields = {
             "topics": topics.removeprefix("topic:"),
@@ -217,13 +214,12 @@ class Changes(AdminPart):
         return self._change(Bind, about=destination, **fields, selector=selector)
 
     def unbind(self, topics: str, destination: str) -> int:
-        """Ends a binding, named as it was made; the log position of the outcome.
+        """Ends a binding, named as it was made.
 
         What it handed on stays where it is.
 
         Raises:
             BindingNotFoundError: there is no such binding.
-            OutcomeUnknownError: no outcome within the time-out.
         """
         fields = {
             "topics": topics.removeprefix("topic:"),

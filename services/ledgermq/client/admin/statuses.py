@@ -29,14 +29,16 @@ SEGMENTS_PER_PAGE: Final = 10_000
 
 @typed
 class Statuses(AdminPart):
-    """What the worker answers, true at the log position that it names; it changes nothing."""
+    """What the worker answers, true at the log position that it names; it changes nothing.
+
+    Each raises WorkerUnavailableError if nobody answered within the time-out.
+    """
 
     def queue_status(self, name: str, *, not_before: int = -1) -> QueueStatus:
         """One queue's status.
 
         Raises:
             QueueNotFoundError: there is no such queue.
-            WorkerUnavailableError: nobody answered within the time-out.
         """
         return self._one(QueueStatus, "QUEUE", not_before, queue=queue_name(name))
 
@@ -45,7 +47,6 @@ class Statuses(AdminPart):
 
         Raises:
             QueueNotFoundError: there is no such queue.
-            WorkerUnavailableError: nobody answered within the time-out.
         """
         return self._one(QueueObstacles, "OBSTACLES", not_before, queue=queue_name(name))
 
@@ -64,7 +65,6 @@ class Statuses(AdminPart):
 
         Raises:
             QueueNotFoundError: there is no such queue.
-            WorkerUnavailableError: nobody answered within the time-out.
         """
         found: list[GroupState] = []
         named, after = queue_name(queue), b""
@@ -89,7 +89,6 @@ class Statuses(AdminPart):
         Raises:
             QueueNotFoundError: there is no such queue.
             GroupNotFoundError: the queue holds nothing of this group.
-            WorkerUnavailableError: nobody answered within the time-out.
         """
         members: list[dict[str, Any]] = []
         after = (0, 0)
@@ -116,7 +115,6 @@ class Statuses(AdminPart):
 
         Raises:
             TopicNotFoundError: there is no such topic.
-            WorkerUnavailableError: nobody answered within the time-out.
         """
         return self._one(TopicStatus, "TOPIC", not_before, queue=topic_name(name))
 
@@ -133,7 +131,6 @@ class Statuses(AdminPart):
 
         Raises:
             InvalidDestinationError: `topic` names none.
-            WorkerUnavailableError: nobody answered within the time-out.
         """
         wanted = None if topic is None else topic_name(topic)
         every = self._listed("SUBSCRIPTIONS", SubscriptionStatus, not_before)
@@ -144,7 +141,6 @@ class Statuses(AdminPart):
 
         Raises:
             InvalidDestinationError: `topic` names none.
-            WorkerUnavailableError: nobody answered within the time-out.
         """
         wanted = None if topic is None else topic_name(topic)
         every = self._listed("BINDINGS", BindingStatus, not_before)
@@ -166,9 +162,6 @@ class Statuses(AdminPart):
         """The segments that messages are accounted for in, the cache of bodies, the log's size.
 
         The worker looks at every message that there is, for the oldest of each segment.
-
-        Raises:
-            WorkerUnavailableError: nobody answered within the time-out.
         """
         answers: list[Answer] = []
         after = -1
@@ -187,7 +180,6 @@ class Statuses(AdminPart):
 
         Raises:
             SessionNotFoundError: there is no such session.
-            WorkerUnavailableError: nobody answered within the time-out.
         """
         return self._one(SessionState, "SESSION", not_before, session=session)
 
@@ -208,7 +200,6 @@ class Statuses(AdminPart):
 
         Raises:
             SessionNotFoundError: there is no such session, or its unit of work holds nothing.
-            WorkerUnavailableError: nobody answered within the time-out.
         """
         answer = self._ask("TRANSACTION", not_before, session=session)
         return status_told(TransactionStatus, answer.document)

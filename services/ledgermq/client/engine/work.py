@@ -117,8 +117,6 @@ class Work:
                 self.forgotten[0]()
                 self.forgotten.popleft()
 
-    # -- settling ----------------------------------------------------------------------------------
-
     def commit(
         self, *, timeout: float | None = None, turn_timeout: float = 0.0
     ) -> Steps[CommitReceipt]:
@@ -162,8 +160,6 @@ class Work:
             raise IllegalStateError("recover is not for a transacted session: roll back instead")
         yield from self.settling.give_back(timeout)
 
-    # -- destinations ------------------------------------------------------------------------------
-
     def unsubscribe(self, subscription: str) -> Steps[None]:
         """See `ledgermq.Session.unsubscribe`."""
         fields = {"subscription": subscription}
@@ -203,8 +199,6 @@ class Work:
             )
         operation = DeleteTopic if is_topic(destination) else DeleteQueue
         yield from self._administer(operation, destination, {kind: name, "purge": True})
-
-    # -- the end -----------------------------------------------------------------------------------
 
     def flush(self, *, timeout: float | None = None) -> Steps[None]:
         """See `ledgermq.Session.flush`."""

@@ -75,8 +75,6 @@ class BytesMessage(WrittenThenRead):
         self._place = 0
         self._writeable = True
 
-    # -- reading -----------------------------------------------------------------------------------
-
     def _take(self, size: int, ahead: int = 0) -> bytes:
         """The next bytes behind `ahead` others; what is not there moves nothing."""
         self._check_readable()
@@ -141,8 +139,6 @@ class BytesMessage(WrittenThenRead):
         if size < 0:
             raise MessageFormatError(f"{size} bytes were to be read, it must be 0 or more")
         return self._take(min(size, left))
-
-    # -- writing -----------------------------------------------------------------------------------
 
     def _write(self, kind: str, value: int | float) -> None:
         self._check_writeable()

@@ -107,14 +107,6 @@ class Putter:
 
     def sending(self, options: MessageOptions) -> Sending:
         """What is said of a message, and the producer's own where nothing is."""
-        if not options:
-            return Sending(
-                priority=self.priority,
-                persistent=self.persistent,
-                time_to_live=self.time_to_live,
-                delivery_delay=self.delivery_delay,
-                redelivery_limit=self._redelivery_limit,
-            )
         priority, persistent = options.get("priority"), options.get("persistent")
         time_to_live, delivery_delay = options.get("time_to_live"), options.get("delivery_delay")
         return Sending(
