@@ -135,6 +135,8 @@ def test_topics_of_another_prefix_are_missed(cli):
         ("queue", "list", "--timeout", "0"),
         ("queue", "list", "--timeout", "nan"),
         ("bridge", "--from-topic", "t", "--to", "q", "--timeout", "3601"),
+        ("doctor", "--timeout", "3601"),
+        ("bridge", "--from", "q", "--to-topic", "t", "--timeout", "inf"),
         ("get", "q", "--wait", "nan"),
         ("check", "cluster", "--work-age-max", "nan"),
         ("queue", "list", "--bootstrap", "x" * 64 + ":9092"),
