@@ -251,7 +251,8 @@ def _meant(connection: Connection, destination: str) -> str:
         same, other = (queues, topics) if kind == "queue" else (topics, queues)
         if name in other:
             return f"there is a {'topic' if kind == 'queue' else 'queue'} of that name"
-        if found := difflib.get_close_matches(name, same, n=1):
+        # One that is there is where messages were to come from, and it is their target that is not.
+        if name not in same and (found := difflib.get_close_matches(name, same, n=1)):
             return f"did you mean {found[0]}?"
     return ""
 
