@@ -164,6 +164,12 @@ def test_subscription_of_a_client_id_is_deleted_with_it(cli, topic, connect):
     assert (done["subscription"], done["client_id"], done["deleted"]) == (name, client, True)
 
 
+def test_what_is_no_client_id_is_wrong_use(cli):
+    """No connection can have it, as one can that is in use now."""
+    answer = cli("subscription", "delete", "s", "--client-id", "a b", "--json")
+    assert (answer.code, answer.error["code"]) == (USAGE, "setting-invalid")
+
+
 def test_put_to_a_topic_is_numbered_by_it(cli, topic):
     """The answer names the topic; without subscriptions the message is dropped."""
     sent = cli("put", f"topic:{topic}", "4.20", "--json").document

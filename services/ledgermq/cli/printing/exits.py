@@ -38,7 +38,7 @@ _BY_CLASS: Final = {
 }
 
 # What the client itself turns away is a value that cannot be; refusals may be of the same class.
-_OF_THE_CLIENT: Final = ("IllegalStateError", "InvalidDestinationError")
+_OF_THE_CLIENT: Final = ("IllegalStateError", "InvalidClientIDError", "InvalidDestinationError")
 
 
 def exit_code_of(error: BaseException) -> int:
