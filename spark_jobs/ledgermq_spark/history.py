@@ -6,22 +6,19 @@ import re
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyspark.errors import PythonException
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from ledgermq.wire.topics.address import parse_address
 from ledgermq_spark.archive.archived import archived_facts
 from ledgermq_spark.jobs.run import run_tables
 from ledgermq_spark.laws.engines.choice import dataframe_engine
+from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.session import SparkUnavailableError
 from ledgermq_spark.tables.all_tables import TABLES
 from ledgermq_spark.tables.life import Life, lives_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from ledgermq_spark.laws.facts import Facts
 
 LIVES_DEFAULT: Final = 20
 _LACKING: Final = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")

@@ -12,18 +12,16 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from confluent_kafka import Message as Record
+
+from ledgermq.client.connection import Connection
 from ledgermq.errors import LedgerMQError
 from ledgermq.relay.records import BODIES, BodyOf, RecordInvalidError, bad_message_of, message_of
 from ledgermq.relay.running import Tell, keep_going
 from ledgermq.relay.taking import Item, Pace, Taker
 from ledgermq.relay.topic_reader import TopicReader
-
-if TYPE_CHECKING:
-    from confluent_kafka import Message as Record
-
-    from ledgermq.client.connection import Connection
 
 READ_SECONDS: Final = 0.5
 # How often it looks for partitions that were added.

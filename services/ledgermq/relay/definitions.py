@@ -7,27 +7,24 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from ledgermq.client.connection import Connection
 from ledgermq.errors import (
     BrokerUnavailableError,
     DestinationExistsError,
     LedgerMQError,
     QueueNotFoundError,
 )
+from ledgermq.protocol.documents.destinations import QueueStatus
 from ledgermq.protocol.limits import is_name
 from ledgermq.wire.kafka.settings import client_options
 from ledgermq.wire.topics.identity import log_identity
-from ledgermq.wire.topics.log_topics import is_log_topic
+from ledgermq.wire.topics.log_topics import Topics, is_log_topic
 from ledgermq.wire.topics.reading import LogUnreadableError
-
-if TYPE_CHECKING:
-    from ledgermq.client.connection import Connection
-    from ledgermq.protocol.documents.destinations import QueueStatus
-    from ledgermq.wire.topics.log_topics import Topics
 
 PREFIX: Final = "relay/"
 # What Kafka says of a name that no topic has, or none may have.

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from ledgermq.client.connection import Connection
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.relay.running import SourceMovedError
 from ledgermq.relay.transfers import decode_transfer, moving_session
-
-if TYPE_CHECKING:
-    from ledgermq.client.connection import Connection
 
 
 class Goal(Protocol):

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from ledgermq.client.connection import Connection
 from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.relay.taking import Item, Taker
 from ledgermq.relay.transfers import put_message
-
-if TYPE_CHECKING:
-    from ledgermq.client.connection import Connection
 
 
 def _expires(raw: DeliveredMessage) -> bool:

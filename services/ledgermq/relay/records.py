@@ -11,7 +11,9 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from confluent_kafka import Message as Record
 
 from ledgermq.client.messages.property_access import check_property_names
 from ledgermq.client.sansio.sizes import MESSAGE_BYTES_MAX, encoded_bytes
@@ -21,9 +23,6 @@ from ledgermq.protocol.operations import PutMessage
 from ledgermq.wire.content.content import NAME_CHARACTERS_MAX, Body
 from ledgermq.wire.content.objects import LONG_MAX, LONG_MIN, ObjectBody, no_constant
 from ledgermq.wire.framing.confluent import readable_headers
-
-if TYPE_CHECKING:
-    from confluent_kafka import Message as Record
 
 Headers = list[tuple[str, bytes | None]]
 BodyOf = Callable[[bytes | None], Body]

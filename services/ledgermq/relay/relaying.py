@@ -8,15 +8,13 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ledgermq.client.connection import Connection
 from ledgermq.errors import LedgerMQError
 from ledgermq.relay.forwarding import Forwarder, Goal
 from ledgermq.relay.running import Tell, keep_going
 from ledgermq.relay.transfers import Gatherer
-
-if TYPE_CHECKING:
-    from ledgermq.client.connection import Connection
 
 IDLE_SECONDS: Final = 0.5
 # Of one that was killed, the session ends after twice that; then another one goes on.

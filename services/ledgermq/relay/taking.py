@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from ledgermq.client.connection import Connection
 from ledgermq.client.sansio.sizes import encoded_bytes
 from ledgermq.errors import LedgerMQError, QuotaExceededError
 from ledgermq.protocol.operations import Put, PutMessage, Source
 from ledgermq.protocol.reasons import Reason
 from ledgermq.relay.running import SourceMovedError
-
-if TYPE_CHECKING:
-    from ledgermq.client.connection import Connection
 
 # What says that a Put was refused because of one of its messages.
 OF_A_MESSAGE: Final = (

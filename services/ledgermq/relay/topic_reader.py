@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Message as Record
 from confluent_kafka.admin import AdminClient
 
 from ledgermq.errors import BrokerUnavailableError
@@ -22,9 +23,6 @@ from ledgermq.wire.topics.reading import (
     reader_settings,
     take_batch,
 )
-
-if TYPE_CHECKING:
-    from confluent_kafka import Message as Record
 
 RECORDS_MAX: Final = 1_000
 LOST: Final = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)

@@ -8,8 +8,9 @@ the messages as they were delivered, so their bytes are never made anew.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ledgermq.client.connection import Connection
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.messages.message import Message, raw_message
 from ledgermq.client.session import Session
@@ -19,9 +20,6 @@ from ledgermq.protocol.limits import CONTENT_BYTES_MAX
 from ledgermq.protocol.operations import NO_HEADER, PutMessage
 from ledgermq.protocol.outcomes import Delivered, DeliveredMessage
 from ledgermq.wire.framing.codec import UndecodableError, decode_chunk, encode_chunk
-
-if TYPE_CHECKING:
-    from ledgermq.client.connection import Connection
 
 MESSAGES_MAX: Final = 500
 BYTES_MAX: Final = 1024 * 1024

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from ledgermq.protocol.instants import utc_text
 from ledgermq_spark.archive.log_archive import LogArchive
@@ -35,9 +36,6 @@ from ledgermq_spark.rebuild.frames import (
     told_frames,
 )
 from ledgermq_spark.rebuild.rebuild import Progress
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def archived_facts(

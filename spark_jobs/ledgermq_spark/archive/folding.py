@@ -6,9 +6,10 @@ import time
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from ledgermq_spark.archive.archived import opened
 from ledgermq_spark.archive.stretch import FOLD, REMEDY, ArchiveBrokenError, Stretch
@@ -18,9 +19,6 @@ from ledgermq_spark.log.store import Make, write_made
 from ledgermq_spark.rebuild.fold import FOLD_COLUMNS, Fold, FoldPlan
 from ledgermq_spark.rebuild.rebuild import Progress
 from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def plan_of(stretch: Stretch, before: Stretch | None, tells: tuple[str, ...] = ()) -> FoldPlan:

@@ -16,7 +16,9 @@ import tempfile
 from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from pyspark.sql import SparkSession
 
 from ledgermq_spark.archive.archived import frames_of, is_long
 from ledgermq_spark.archive.stretch import Stretch
@@ -29,12 +31,7 @@ from ledgermq_spark.log.durable_files import (
     sync,
     write_durably,
 )
-from ledgermq_spark.log.store import ParquetRows
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from ledgermq_spark.log.store import Store
+from ledgermq_spark.log.store import ParquetRows, Store
 
 # The name of the stretch that a file is of: its directory. Braces of queries are doubled.
 HERE: Final = "regexp_extract(file, '/([0-9]{{19}})/', 1)"

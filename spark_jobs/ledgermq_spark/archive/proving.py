@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from ledgermq.garbage import seldom_looked_for_cycles
 from ledgermq.wire.framing.codec import OPERATION
@@ -47,9 +48,6 @@ from ledgermq_spark.log.skipped import SKIPPED, Skipped, entries_in
 from ledgermq_spark.rebuild.checkpoints import state_digest
 from ledgermq_spark.rebuild.fold import TOLD, Fold
 from ledgermq_spark.rebuild.rebuilt import STATUSES
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 LINKS: Final = "links"
 # Rows that are not compared one by one: the digest chain, which is cut as records were read, and

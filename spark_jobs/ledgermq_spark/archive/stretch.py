@@ -21,16 +21,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.log.durable_files import damage_of, unreadable
 from ledgermq_spark.log.store import ParquetRows, files_of
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, state_digest
 from ledgermq_spark.rebuild.rebuilt import chunks_in
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
@@ -133,8 +134,6 @@ class Stretch:
 
     def fold_rows(self) -> int:
         """How many rows its fold gave."""
-        import pyarrow as pa
-
         try:
             return ParquetRows(paths=[self.part(FOLD)]).rows_in_files()
         except (pa.ArrowException, OSError) as error:
@@ -162,8 +161,6 @@ class Stretch:
         Raises:
             ArchiveBrokenError: One has no position or time.
         """
-        import pyarrow.parquet as pq
-
         for path in sorted((self.path / RECORDS).glob("*.parquet")):
             file = pq.ParquetFile(path)
             rows = max(1, file.metadata.num_rows)
@@ -185,8 +182,6 @@ class Stretch:
         Raises:
             ArchiveBrokenError: It is not the one that was written.
         """
-        import pyarrow as pa
-
         if not files_of([self.part(FOLD)]):
             raise ArchiveBrokenError(f"{self.part(FOLD)} has no files; {REMEDY}")
         try:
@@ -206,6 +201,4 @@ class Stretch:
 
 
 def _up_to(batch: pa.RecordBatch, last: int) -> pa.RecordBatch:
-    import pyarrow.compute as pc
-
     return batch.filter(pc.less_equal(batch.column(0), last))

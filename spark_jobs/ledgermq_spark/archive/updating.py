@@ -7,7 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
 
 from ledgermq_spark.archive.log_archive import LogArchive, check_seals
 from ledgermq_spark.archive.stretch import (
@@ -29,9 +31,6 @@ from ledgermq_spark.log.store import as_it_is
 from ledgermq_spark.rebuild.rebuild import Progress, fold_log
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 OPERATIONS_PER_STRETCH: Final = 50_000
 

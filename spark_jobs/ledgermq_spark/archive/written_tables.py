@@ -16,14 +16,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ledgermq_spark.archive.archived import archived_facts
 from ledgermq_spark.archive.judged import judged_facts
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.stretch import Stretch
+from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.durable_files import (
     NAME_BYTES_MAX,
     DirectoryUnwritableError,
@@ -36,6 +38,7 @@ from ledgermq_spark.log.durable_files import (
 from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store, as_it_is
+from ledgermq_spark.rebuild.rebuild import Progress
 from ledgermq_spark.tables.all_tables import TABLES
 from ledgermq_spark.tables.writing import (
     NOTES,
@@ -44,12 +47,6 @@ from ledgermq_spark.tables.writing import (
     put_in_place,
     writing_in,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from ledgermq_spark.laws.facts import Facts
-    from ledgermq_spark.rebuild.rebuild import Progress
 
 ADDED_TO: Final = ("message_events", "operations", "outcomes")
 PARTITIONS: Final = ("queue_manager", "day")

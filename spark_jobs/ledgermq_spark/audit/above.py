@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ledgermq_spark.audit.anchors import ARCHIVE, CHECKPOINT, GIVEN, OUTCOMES, SOURCES, Anchor
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.journal.archive import Archive
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.engines.frame import Frame
-
+from ledgermq_spark.laws.engines.frame import Frame
 
 ANSWERS, LIVE_STATE = "answers", "live state"
 WHO = SOURCES | {ANSWERS: "the answer to a question", LIVE_STATE: "the live state"}

@@ -8,14 +8,11 @@ above moved down.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ledgermq_spark.audit.findings.evidence import MESSAGES_NAMED_MAX, Evidence, hexadecimal
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.engines.engine import Rows
-    from ledgermq_spark.laws.engines.frame import Frame
-
+from ledgermq_spark.laws.engines.engine import Rows
+from ledgermq_spark.laws.engines.frame import Frame
 
 EVIDENCE_MAX = 50
 # Operations by their session and number, Opens by their key, so that a moved session still matches.

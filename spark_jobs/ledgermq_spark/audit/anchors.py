@@ -11,16 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.audit.findings.evidence import Evidence
+from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.log.rows import BYTES, LONG, TEXT
 from ledgermq_spark.pages.page import counted
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.engines.frame import Frame
-
 
 DIGEST_BYTES = 32
 GIVEN, CHECKPOINT, OUTCOMES, ARCHIVE = "given", "checkpoint", "outcomes", "backup"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ledgermq_spark.audit.compare import Differences, differences
 from ledgermq_spark.audit.conservation import CONSERVATION, check_counts, summary_of
@@ -26,7 +26,12 @@ from ledgermq_spark.audit.relocations import altered_copies
 from ledgermq_spark.audit.report.by_hand import done_by_hand
 from ledgermq_spark.audit.states import compare_live, compare_messages
 from ledgermq_spark.laws.all_laws import LAWS
+from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.facts import Facts
+from ledgermq_spark.laws.law import Law
 from ledgermq_spark.pages.page import counted
+from ledgermq_spark.rebuild.checkpoints import Checkpoint
+from ledgermq_spark.rebuild.rebuilt import Rebuilt
 from ledgermq_spark.tables.totals import Total, totals_of
 from ledgermq_spark.tables.traffic import (
     LISTED_MAX,
@@ -36,13 +41,6 @@ from ledgermq_spark.tables.traffic import (
     slowest_settlements,
     subscription_ends,
 )
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.engines.frame import Frame
-    from ledgermq_spark.laws.facts import Facts
-    from ledgermq_spark.laws.law import Law
-    from ledgermq_spark.rebuild.checkpoints import Checkpoint
-    from ledgermq_spark.rebuild.rebuilt import Rebuilt
 
 __all__ = ["EXIT_CODES", "AuditReport", "Subject", "audit", "judge"]
 

@@ -8,14 +8,11 @@ explains a refusal to people is compared too: it follows from entry and state al
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS
 from ledgermq_spark.log.rows import LONG
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.engines.frame import Frame
-
 
 KEYS_MAX = 500
 # What is not there, but of which nothing is proven.

@@ -5,12 +5,10 @@ The fold keeps no contents: what a worker delivered is held against the Put itse
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal, shown
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.frame import Frame
 
 EVIDENCE_MAX = 200
 # Deliveries that were told again are one.

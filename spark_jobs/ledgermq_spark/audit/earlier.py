@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ledgermq_spark.audit.compare import Differences
 from ledgermq_spark.audit.findings.classify import Holders, Identity, holder_of
+from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.rows import LONG
-
-if TYPE_CHECKING:
-    from ledgermq_spark.audit.compare import Differences
-    from ledgermq_spark.laws.engines.frame import Frame
-    from ledgermq_spark.laws.facts import Facts
 
 # Which subscription the consumers of topics get from, as far as they got anything.
 HOLDERS: Final = """

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ledgermq_spark.audit.findings.evidence import Evidence
+from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.log.record_headers import CHAIN, CONNECTION, LANE, SOURCE, Denial
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.engines.frame import Frame
 
 EVIDENCE_MAX = 200
 # Headers of a session's operation, what they say, and what its Open says.

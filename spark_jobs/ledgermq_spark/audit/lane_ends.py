@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from ledgermq_spark.jobs.work import Work
-    from ledgermq_spark.laws.engines.frame import Frame
-    from ledgermq_spark.rebuild.checkpoints import Checkpoint
+from ledgermq_spark.jobs.work import Work
+from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.rebuild.checkpoints import Checkpoint
 
 # The lowest position that each lane tells of in its first record.
 FIRST_OF_LANES: Final = """

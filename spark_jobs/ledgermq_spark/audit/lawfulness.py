@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal
-from ledgermq_spark.laws.law import ORDER
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.facts import Facts
-    from ledgermq_spark.laws.law import Law
+from ledgermq_spark.laws.facts import Facts
+from ledgermq_spark.laws.law import ORDER, Law
 
 EVIDENCE_MAX = 200
 # Which message had a number somewhere.

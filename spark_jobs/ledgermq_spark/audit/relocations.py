@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.engines.frame import Frame
-
+from ledgermq_spark.laws.engines.frame import Frame
 
 EVIDENCE_MAX = 200
 FIELDS = ("message_id", "priority", "persistent", "size_bytes", "content_digest", "header")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ledgermq.wire.framing.codec import decode_record
 from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal, shown
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.engines.engine import Given
-    from ledgermq_spark.laws.facts import Facts
-    from ledgermq_spark.rebuild.checkpoints import Checkpoint
-
+from ledgermq_spark.laws.engines.engine import Given
+from ledgermq_spark.laws.facts import Facts
+from ledgermq_spark.rebuild.checkpoints import Checkpoint
 
 EVIDENCE_MAX = 200
 Record = dict[str, Any]

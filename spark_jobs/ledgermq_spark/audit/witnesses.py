@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ledgermq_spark.audit.above import Above, recorded_above
 from ledgermq_spark.audit.anchors import CHECKPOINT, Anchor
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.headers import check_outcome_records
+from ledgermq_spark.jobs.work import Work
+from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.log.other_partitions import records_elsewhere
 from ledgermq_spark.log.positions import partition_ranges
+from ledgermq_spark.rebuild.checkpoints import Checkpoints
 from ledgermq_spark.tables.traffic import LISTED_MAX
-
-if TYPE_CHECKING:
-    from ledgermq_spark.jobs.work import Work
-    from ledgermq_spark.laws.engines.frame import Frame
-    from ledgermq_spark.rebuild.checkpoints import Checkpoints
 
 # Records of the lanes that are neither chunk nor answer.
 UNREADABLE: Final = f"""

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.audit.above import recorded_above
@@ -30,9 +31,6 @@ from ledgermq_spark.rebuild.checkpoints import Checkpoint
 from ledgermq_spark.rebuild.rebuild import Progress
 from ledgermq_spark.rebuild.rebuilt import Digests, Rebuilt
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 LOOK = "see what `ledgermq audit` says"
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ledgermq_spark.jobs.work import Work
+from ledgermq_spark.laws.engines.engine import Engine
 from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.rows import OPERATION_COLUMNS
+from ledgermq_spark.log.store import ParquetRows
+from ledgermq_spark.rebuild.checkpoints import Checkpoint
 from ledgermq_spark.rebuild.fold import TOLD
 from ledgermq_spark.rebuild.frames import told_frame, told_frames
 from ledgermq_spark.rebuild.rebuild import fold_log
-
-if TYPE_CHECKING:
-    from ledgermq_spark.jobs.work import Work
-    from ledgermq_spark.laws.engines.engine import Engine
-    from ledgermq_spark.log.store import ParquetRows
-    from ledgermq_spark.rebuild.checkpoints import Checkpoint
-    from ledgermq_spark.rebuild.rebuilt import Rebuilt
+from ledgermq_spark.rebuild.rebuilt import Rebuilt
 
 # All that a fold can tell.
 EVERYTHING: Final = (*TOLD, "links")

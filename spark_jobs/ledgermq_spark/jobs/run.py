@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from ledgermq_spark.archive.judged import judged_facts
 from ledgermq_spark.archive.log_archive import LogArchive
@@ -35,9 +36,6 @@ from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.rebuild import Progress, rebuild_at
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
 from ledgermq_spark.tables.writing import check_whole, write_tables
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 __all__ = ["rebuild_at", "run_audit", "run_proof", "run_tables"]
 

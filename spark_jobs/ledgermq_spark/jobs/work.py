@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
 from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
+from ledgermq_spark.laws.engines.engine import Engine
 from ledgermq_spark.log.positions import PartitionRange, locate, partition_ranges
 from ledgermq_spark.log.read_log import read_operations, read_outcomes
 from ledgermq_spark.log.scratch import directory_until_exit
@@ -22,16 +24,10 @@ from ledgermq_spark.log.session import (
     partitions,
     spark_session,
 )
+from ledgermq_spark.log.skipped import Skipped
 from ledgermq_spark.log.store import ALL, ParquetRows, Store
 from ledgermq_spark.rebuild.frames import ROWS_IN_MEMORY_MAX
 from ledgermq_spark.rebuild.rebuild import Progress
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from ledgermq_spark.laws.engines.engine import Engine
-    from ledgermq_spark.log.skipped import Skipped
-
 
 STEPS = 5
 SHORT_LOG_RECORDS = 20_000

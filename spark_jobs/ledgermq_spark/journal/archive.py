@@ -16,7 +16,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame, SparkSession
 
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.content.journaled import JournaledMessage
@@ -34,10 +37,6 @@ from ledgermq_spark.log.durable_files import (
 from ledgermq_spark.log.store import ParquetRows, as_it_is
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, state_digest
 from ledgermq_spark.rebuild.rebuilt import chunks_in
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 
 FORMAT: Final = 1
 PARTS: Final = ("messages", "state")
@@ -109,8 +108,6 @@ class Archived:
 
     def messages(self, first: int = 0) -> Iterator[JournaledMessage]:
         """Its messages that came in at a position or above, in that order."""
-        import pyarrow.dataset as ds
-
         for path in self.files("messages"):
             found = ds.dataset(path, format="parquet").to_batches(
                 filter=ds.field("position") >= first

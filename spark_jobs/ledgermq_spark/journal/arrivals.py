@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
@@ -23,10 +25,6 @@ from ledgermq_spark.rebuild.frames import told_frame
 from ledgermq_spark.rebuild.rebuild import fold_log
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
 HEADER: Final = "ledgermq.message.Header"
 # Moves by which messages that were put get their numbers; what comes from elsewhere nobody puts.

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ledgermq.protocol.limits import TIME_ROUNDING_US
@@ -28,10 +29,6 @@ from ledgermq_spark.rebuild.checkpoints import Checkpoint, Checkpoints, read_che
 from ledgermq_spark.rebuild.frames import links_frame
 from ledgermq_spark.rebuild.rebuild import Progress
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 
 OTHER_LOG: Final = (
     "these are backups of another log of that name, or the log was cut or altered since; name the "

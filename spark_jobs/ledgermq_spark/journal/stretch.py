@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ledgermq.wire.content.journaled import JournaledMessage
@@ -33,11 +34,8 @@ from ledgermq_spark.rebuild.frames import HIGHEST
 from ledgermq_spark.rebuild.rebuild import Progress
 from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    # What gives the records from a position on.
-    Records = Callable[[int], DataFrame]
+# What gives the records from a position on.
+Records = Callable[[int], DataFrame]
 
 
 STEPS: Final = 2

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from ledgermq.wire.content.journaled import JournaledMessage
 from ledgermq_spark.journal.arrivals import in_turn
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 
 JOURNAL_COLUMNS: Final = (
     "position",

@@ -7,14 +7,15 @@ one run judges many logs at once.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ledgermq_spark.laws import entry_frames, session_frames
 from ledgermq_spark.laws.deduplication import id_frames
-from ledgermq_spark.laws.engines.engine import Pass
-from ledgermq_spark.laws.law import FOUND, ORDER
+from ledgermq_spark.laws.engines.engine import Engine, Pass, Rows
+from ledgermq_spark.laws.law import FOUND, ORDER, Breach, Law
 from ledgermq_spark.laws.limits import message_frames, room_frames
 from ledgermq_spark.laws.order import judging, store_events
 from ledgermq_spark.laws.places import bindings, directory
@@ -23,12 +24,6 @@ from ledgermq_spark.laws.sources import source_frames
 from ledgermq_spark.laws.storage import relocations, segment_frames
 from ledgermq_spark.laws.stretches import carried_operations
 from ledgermq_spark.tables import all_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ledgermq_spark.laws.engines.engine import Engine, Rows
-    from ledgermq_spark.laws.law import Breach, Law
 
 RAW = ("operations", "outcomes", "moves", "clock", "standing", "segments")
 # What is carried into a stretch of a log besides rows of the other frames (`carried`): where the

@@ -7,15 +7,13 @@ their source, checkpoints by their key. The first record of each other partition
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ledgermq.wire.framing.confluent import headers_of
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
+from ledgermq.wire.topics.registry import Claim
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.log.positions import REQUEST_TIMEOUT_SECONDS, reading
-
-if TYPE_CHECKING:
-    from ledgermq.wire.topics.registry import Claim
 
 
 def records_elsewhere(bootstrap: str, topics: Topics, claim: Claim) -> list[Evidence]:

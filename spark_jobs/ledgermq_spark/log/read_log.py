@@ -10,9 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ledgermq.protocol.operations import Operation
@@ -33,30 +36,21 @@ from ledgermq.wire.framing.confluent import (
 )
 from ledgermq.wire.framing.schemas import ANSWER, CHUNK, by_fingerprint
 from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS, outcome_row
+from ledgermq_spark.log.positions import PartitionRange
 from ledgermq_spark.log.record_headers import denials_of_operation, denials_of_outcomes, sender
 from ledgermq_spark.log.rows import (
     BYTES,
     LONG,
     OPERATION_COLUMNS,
     TEXT,
+    Columns,
     arrow_batch,
     operation_row,
 )
 from ledgermq_spark.log.session import SparkUnavailableError
-from ledgermq_spark.log.skipped import SKIPPED, entries_in, holes_in
+from ledgermq_spark.log.skipped import SKIPPED, Skipped, entries_in, holes_in
 from ledgermq_spark.log.spark_options import spark_options
 from ledgermq_spark.log.store import ParquetRows, write_made, write_rows
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from ledgermq_spark.log.positions import PartitionRange
-    from ledgermq_spark.log.rows import Columns
-    from ledgermq_spark.log.skipped import Skipped
-
 
 LOG_APPEND_TIME = 1
 FINGERPRINT_DIGITS = 2 * (SINGLE_OBJECT_BYTES - len(SINGLE_OBJECT))

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ledgermq.protocol.administration import PositionsSkipped
 from ledgermq.protocol.operations import Unreadable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ledgermq_spark.laws.engines.frame import Frame
-
+from ledgermq_spark.laws.engines.frame import Frame
 
 SKIPPED = Unreadable(reason="position-skipped", detail="declared skipped")
 NOTES_MAX = 50

@@ -8,22 +8,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import unquote
 from uuid import uuid4
 
-from pyspark.sql import Observation
+import pyarrow as pa
+from pyarrow.parquet import ParquetFile, ParquetWriter
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.functions import col, count
 
 from ledgermq.garbage import seldom_looked_for_cycles
 from ledgermq_spark.log.rows import LONG, TEXT, Columns, arrow_batch, arrow_schema, spark_schema
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
-
 # What a task makes of the rows that it reads.
-Make: TypeAlias = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+Make: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 FILE_COLUMNS: Final[Columns] = (("name", TEXT), ("rows", LONG))
 ROW_GROUP_ROWS: Final = 100_000
 ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
@@ -68,9 +66,6 @@ def write_rows(path: Path, columns: Columns, batches: Iterable[pa.RecordBatch]) 
 
     A group of rows is written while the next one is made: Parquet takes a core of its own.
     """
-    from pyarrow import Table
-    from pyarrow.parquet import ParquetWriter
-
     schema, rows = arrow_schema(columns), 0
     with ParquetWriter(path, schema) as writer, ThreadPoolExecutor(max_workers=1) as beside:
         written: Future[None] | None = None
@@ -78,7 +73,7 @@ def write_rows(path: Path, columns: Columns, batches: Iterable[pa.RecordBatch]) 
             rows += sum(batch.num_rows for batch in group)
             if written is not None:
                 written.result()
-            table = Table.from_batches(group).select(schema.names)
+            table = pa.Table.from_batches(group).select(schema.names)
             written = beside.submit(writer.write_table, table)
         if written is not None:
             written.result()
@@ -114,8 +109,6 @@ class ParquetRows:
 
     def rows_in_files(self) -> int:
         """How many rows the files have."""
-        from pyarrow.parquet import ParquetFile
-
         return sum(ParquetFile(one).metadata.num_rows for one in files_of(self.paths))
 
     def frame(self, spark: SparkSession) -> DataFrame:

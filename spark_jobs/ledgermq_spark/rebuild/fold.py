@@ -12,7 +12,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.queries.destination_status import (
@@ -51,10 +53,6 @@ from ledgermq_spark.rebuild.testimony import (
     STANDING_COLUMNS,
     Testimony,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 # What a fold can be asked to tell on its way: each is rows of a struct of its own.
 TOLD = {

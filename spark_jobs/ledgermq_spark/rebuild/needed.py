@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from ledgermq_spark.rebuild.checkpoints import Checkpoint
+from ledgermq_spark.rebuild.checkpoints import Checkpoint
 
 
 class NeededBody(NamedTuple):

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
+
+from pyspark.sql import SparkSession
 
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.topics.log_topics import Topics
@@ -29,9 +31,6 @@ from ledgermq_spark.rebuild.fold import (
 )
 from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # Called with a stage's name, steps done and steps in all.
 Progress: TypeAlias = Callable[[str, int, int], None]

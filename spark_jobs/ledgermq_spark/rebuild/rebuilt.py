@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from ledgermq.wire.framing.codec import decode_record
 from ledgermq_spark.log.headers import group_text, origin_text
@@ -185,9 +187,6 @@ def _chunks(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _parts(paths: Sequence[str], parts: Sequence[str]) -> list[dict[str, Any]]:
     """The rows of some parts that have a payload, with what the files have of their places."""
-    import pyarrow.compute as pc
-    import pyarrow.dataset as ds
-
     rows = ds.dataset([str(one) for one in files_of(paths)], format="parquet")
     columns = {"part", "queue", "created_position", "block", "number", "payload"}
     there = [name for name in rows.schema.names if name in columns]

@@ -8,20 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import ParseException, PySparkException, PySparkNotImplementedError
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from ledgermq.errors import LedgerMQError
+from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.tables.all_tables import TABLES
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from ledgermq_spark.laws.facts import Facts
 
 # The one of the statements below whose answer depends on what is read.
 PLANS: Final = "ExplainCommand"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.facts import Facts
+from ledgermq_spark.laws.facts import Facts
 
 PLACE: Final = "kind, destination, subscription"
 # How many numbered messages each held before, what came and went, how many it holds at the end.

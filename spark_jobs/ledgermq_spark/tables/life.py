@@ -7,12 +7,10 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.tables.events import LOST, OUT_OF_TIME, PUT_BACK, SENT_AWAY
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.facts import Facts
 
 Row = Mapping[str, Any]
 # A number as people write it; and as JSON writes one that is no whole number.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.tables.events import IN_FLIGHT
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.facts import Facts
 
 FATES: Final = (
     *("consumed", "expired", "displaced", "moved", "dropped", "removed", "purged", "rolled back"),

@@ -10,14 +10,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.rows import LONG, TEXT, arrow_table
 from ledgermq_spark.tables.events import IN_FLIGHT
 from ledgermq_spark.tables.totals import HELD, Total
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.facts import Facts
 
 # The busiest queues and topics, in so many points at most each.
 SERIES_MAX, POINTS_MAX = 120, 200

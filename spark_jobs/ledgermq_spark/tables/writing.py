@@ -6,14 +6,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ledgermq.errors import LedgerMQError
+from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.durable_files import alone_in, settled, sync
 from ledgermq_spark.tables.all_tables import TABLES
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.facts import Facts
 
 # Below a table that grows with an archive: how far each queue manager's is written, by format.
 # Spark leaves out what begins with an underscore.

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ledgermq_spark.audit.findings.evidence import MESSAGES_NAMED_MAX, Evidence, hexadecimal
+from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.pages.page import counted
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.facts import Facts
-
 
 SOURCES = ("outcomes", "laws")
 # Messages that moved at some positions, in the order in which they were put.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.tables.traffic import LISTED_MAX
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.facts import Facts
 
 # Corrections first: they are few, and none may be missing for many purges. What was carried into a
 # stretch was done in one before it.

@@ -7,16 +7,14 @@ other stands beside it. `docs/tables` has the contract.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ledgermq_spark.audit.audit import AuditReport
+from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.log.durable_files import UNFINISHED, bounded_name, write_durably
-
-if TYPE_CHECKING:
-    from ledgermq_spark.audit.audit import AuditReport
-    from ledgermq_spark.audit.findings.evidence import Evidence
 
 NAME: Final = "audit_findings"
 LAW: Final = "law "

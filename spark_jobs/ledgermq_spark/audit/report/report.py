@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ledgermq_spark.audit.audit import AuditReport
+from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.report.findings_table import write_findings
 from ledgermq_spark.audit.report.totals import what_became
 from ledgermq_spark.log.durable_files import write_durably
@@ -25,10 +27,6 @@ from ledgermq_spark.pages.page import (
     section,
     table,
 )
-
-if TYPE_CHECKING:
-    from ledgermq_spark.audit.audit import AuditReport
-    from ledgermq_spark.audit.findings.evidence import Evidence
 
 EVIDENCE_SHOWN_MAX = 200
 CHARTED_MAX = 8

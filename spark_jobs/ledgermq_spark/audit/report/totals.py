@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ledgermq_spark.audit.audit import AuditReport
 from ledgermq_spark.pages.chart import lasted
 from ledgermq_spark.pages.page import moment, number, section, table
 from ledgermq_spark.tables.totals import FATES
-
-if TYPE_CHECKING:
-    from ledgermq_spark.audit.audit import AuditReport
 
 FATE_COLUMNS = tuple((one.replace(" ", "_"), one.capitalize()) for one in FATES)
 TOTAL_COLUMNS = (

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from pyspark.sql import SparkSession
+
+from ledgermq_spark.laws.engines.engine import Engine
 from ledgermq_spark.laws.engines.spark_engine import SparkEngine
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from ledgermq_spark.laws.engines.engine import Engine
-    from ledgermq_spark.log.store import Store
+from ledgermq_spark.log.store import Store
 
 # One of these two.
-Choice = Callable[..., "Engine"]
+Choice = Callable[..., Engine]
 
 
 def quickest_engine(spark: SparkSession, store: Store, *, is_long: bool) -> Engine:

@@ -10,30 +10,26 @@ import re
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling
 from pyarrow.parquet import ParquetFile
+from pyspark.sql import SparkSession
 
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.laws.engines.duck_dialect import translated, type_of
+from ledgermq_spark.laws.engines.engine import Given, Pass, Rows
 from ledgermq_spark.laws.refusals.text_checks import CHECKS
 from ledgermq_spark.log.machine import MEMORY_VARIABLE, cores, query_memory
 from ledgermq_spark.log.rows import arrow_batch
 from ledgermq_spark.log.store import ParquetRows, Store, files_of, local_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from pyspark.sql import SparkSession
-
-    from ledgermq_spark.laws.engines.engine import Given, Pass, Rows
 
 
 class QueryUnansweredError(LedgerMQError):

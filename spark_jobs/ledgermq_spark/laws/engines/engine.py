@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Union
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from ledgermq_spark.log.rows import Columns
 from ledgermq_spark.log.store import ParquetRows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
 Rows = list[dict[str, Any]]
 
@@ -32,7 +31,7 @@ class Pass:
 
 
 # What an engine can be given.
-Given = Union["DataFrame", "pa.Table", ParquetRows]
+Given = DataFrame | pa.Table | ParquetRows
 
 
 class Engine(Protocol):

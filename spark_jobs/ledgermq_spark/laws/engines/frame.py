@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ledgermq_spark.laws.engines.engine import Engine, Given, Rows
 from ledgermq_spark.log.rows import Columns, arrow_table
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.engines.engine import Engine, Given, Rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
+from ledgermq_spark.laws.engines.engine import Given, Pass, Rows
 from ledgermq_spark.laws.refusals import text_checks
 from ledgermq_spark.log.rows import spark_schema
 from ledgermq_spark.log.store import ParquetRows
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from ledgermq_spark.laws.engines.engine import Given, Pass, Rows
 
 # What one driver plans side by side; a cluster may have any number of cores.
 QUERIES_AT_ONCE_MAX = 16

@@ -7,7 +7,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pyarrow as pa
 
 from ledgermq.garbage import seldom_looked_for_cycles
 from ledgermq_spark.laws.engines.engine import Pass
@@ -16,9 +18,6 @@ from ledgermq_spark.laws.order.runs import Run, runs
 from ledgermq_spark.laws.order.store_events import EVENT_TYPES, HAPPENED, KEYS
 from ledgermq_spark.laws.order.store_pass import Finding, StorePass
 from ledgermq_spark.log.rows import LONG, TEXT, arrow_batch
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Row = tuple[Any, ...]
 # What an event is that tells what was known of its store before.

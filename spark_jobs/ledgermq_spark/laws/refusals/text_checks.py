@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
 
 from ledgermq.protocol import get_options
 from ledgermq.protocol.limits import (
@@ -21,9 +23,6 @@ from ledgermq.selector import SelectorError, parse_selector
 from ledgermq_spark.journal.backups import Backups
 from ledgermq_spark.log.headers import header_of, options_of, without_group
 from ledgermq_spark.log.matching import Selected, matches
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 Headers = list[str | None] | None
 

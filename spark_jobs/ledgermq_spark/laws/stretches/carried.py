@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.tables.events import IN_FLIGHT
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.facts import Facts
 
 # Operations as they were, but for Gets: the last one of a consumer asks for all that it has, in the
 # options that are in force, those before it for nothing.
