@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +31,7 @@ class Pass:
 
 
 # What an engine can be given.
-Given = DataFrame | pa.Table | ParquetRows
+Given: TypeAlias = DataFrame | pa.Table | ParquetRows
 
 
 class Engine(Protocol):
