@@ -1,9 +1,5 @@
 """All laws that there are, by their letters."""
 
-from __future__ import annotations
-
-from typing import Final
-
 from ledgermq_spark.laws import (
     conservation,
     deliveries,
@@ -15,16 +11,14 @@ from ledgermq_spark.laws import (
     topics,
     transfers,
 )
-from ledgermq_spark.laws.deduplication import once
-from ledgermq_spark.laws.law import Law
 from ledgermq_spark.laws.limits import quotas, redelivery
+from ledgermq_spark.laws.once import ids, sources
 from ledgermq_spark.laws.order import order_law
 from ledgermq_spark.laws.refusals import refusals
 from ledgermq_spark.laws.settling import settlements
-from ledgermq_spark.laws.sources import taken
 from ledgermq_spark.laws.storage import segments
 
-LAWS: Final[tuple[Law, ...]] = (
+LAWS = (
     lives.LAW,
     numbers.LAW,
     puts.LAW,
@@ -40,6 +34,6 @@ LAWS: Final[tuple[Law, ...]] = (
     refusals.LAW,
     conservation.LAW,
     segments.LAW,
-    taken.LAW,
-    once.LAW,
+    sources.LAW,
+    ids.LAW,
 )

@@ -1,13 +1,11 @@
 """Law N: what a queue, subscription or topic has and had is what came to it, less what went."""
 
-from __future__ import annotations
-
-from ledgermq_spark.laws.law import Breach, Law
+from ledgermq_spark.laws.law import Law, state_mismatch
 
 # What is there of each kind, with its bytes, and what is gone by which cause. Purged and rolled
 # back messages are counted by nobody: their queue or their put is gone.
 GONE = "'consumed', 'expired', 'displaced', 'moved', 'dropped', 'removed'"
-CONSERVED = f"""
+CONSERVED = state_mismatch(f"""
 WITH
 turns AS (
     SELECT queue_manager, store, kind, before, after, cause, count(*) AS number,
@@ -40,10 +38,10 @@ FROM told FULL JOIN standing USING (queue_manager, store, kind, what)
     LEFT JOIN known USING (queue_manager, store, kind)
 WHERE (coalesce(told, 0) <> coalesce(count, 0) OR told_bytes <> size_bytes)
     AND (is_known OR what NOT IN ({GONE}))
-"""
+""")
 # The most that a store ever held shows where messages come to it: what is there then has to fit. It
 # is asked after each entry, and after each move of one through which messages come and go.
-HIGHEST = """
+HIGHEST = state_mismatch("""
 WITH
 begun AS (SELECT * FROM {stood} WHERE size_bytes IS NOT NULL),
 changes AS (
@@ -84,9 +82,9 @@ SELECT queue_manager, -1 AS position, store, -1 AS sequence, -1 AS session,
     concat_ws(' ', count, 'messages', size_bytes, 'bytes') AS found
 FROM told JOIN {standing} AS standing USING (queue_manager, store, kind)
 WHERE what = 'most' AND (told_bytes <> size_bytes OR told <> count)
-"""
+""")
 # What was deleted or ended is gone with the last message that it has.
-STAYED = f"""
+STAYED = state_mismatch(f"""
 WITH standing AS (
     SELECT queue_manager, store, kind FROM {{standing}}
     WHERE store >= 0 AND kind IN ('queue', 'subscription', 'topic')
@@ -98,13 +96,9 @@ SELECT queue_manager, -1 AS position, store, -1 AS sequence, -1 AS session,
     concat('a ', kind, ' is there that ended') AS summary, 'gone' AS expected, 'there' AS found
 FROM standing LEFT ANTI JOIN (SELECT * FROM {{stores}} WHERE gone_at IS NULL)
     USING (queue_manager, store, kind)
-"""
+""")
 LAW = Law(
     letter="N",
     sentence="Put = present + gone by cause, for each queue, subscription and topic that there is.",
-    breaches=(
-        Breach("state mismatch", CONSERVED),
-        Breach("state mismatch", HIGHEST),
-        Breach("state mismatch", STAYED),
-    ),
+    breaches=(CONSERVED, HIGHEST, STAYED),
 )

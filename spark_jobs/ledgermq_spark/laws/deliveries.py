@@ -1,12 +1,10 @@
 """Law E: what the lanes say was delivered is what moved into flight, message by message."""
 
-from __future__ import annotations
-
-from ledgermq_spark.laws.law import Breach, Law
+from ledgermq_spark.laws.law import Law, altered_outcome
 
 # What is told of a message is what moved, as it was put, and when it got its number there. What a
 # transacted session gets belongs to its unit of work, what another one gets does not.
-DELIVERED = """
+DELIVERED = altered_outcome("""
 WITH
 made AS (
     SELECT queue_manager, position, session, delivery, consumer, destination, store, kind,
@@ -47,11 +45,11 @@ WHERE NOT (after <=> mode AND told_consumer <=> consumer AND told_destination <=
     AND told_index <=> put_index AND told_backouts <=> backouts AND told_id <=> message_id
     AND told_priority <=> priority AND told_persistent <=> persistent
     AND enqueued_at <=> numbered_us)
-"""
+""")
 LAW = Law(
     letter="E",
     sentence="What the lanes say was delivered is what moved into flight: same message, consumer, "
     "delivery number and backouts; each message is told as it was put, and is held as its session "
     "gets.",
-    breaches=(Breach("altered outcome", DELIVERED),),
+    breaches=(DELIVERED,),
 )

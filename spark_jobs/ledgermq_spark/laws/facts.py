@@ -12,16 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any
 
-from ledgermq_spark.laws import entry_frames, session_frames
-from ledgermq_spark.laws.deduplication import id_frames
+from ledgermq_spark.laws import session_frames
 from ledgermq_spark.laws.engines.engine import Engine, Pass, Rows
 from ledgermq_spark.laws.law import FOUND, ORDER, Breach, Law
 from ledgermq_spark.laws.limits import message_frames, room_frames
+from ledgermq_spark.laws.once import ids, sources
 from ledgermq_spark.laws.order import judging, store_events
 from ledgermq_spark.laws.places import bindings, directory
-from ledgermq_spark.laws.refusals import refusal_frames
-from ledgermq_spark.laws.sources import source_frames
-from ledgermq_spark.laws.storage import relocations, segment_frames
+from ledgermq_spark.laws.refusals import refusals
+from ledgermq_spark.laws.storage import relocations, segments
 from ledgermq_spark.laws.stretches import carried_operations
 from ledgermq_spark.tables import all_tables
 
@@ -147,19 +146,22 @@ OF_STRETCH = """
 SELECT found.* FROM {found} AS found LEFT JOIN {since} AS begin USING (queue_manager)
 WHERE found.position < 0 OR found.position > coalesce(begin.position, -1)
 """
+# A frame is made by a query, or by a pass over the rows of one.
+Made = str | Pass
+OWN: dict[str, Made] = {"disorder": judging.JUDGED, "stores_left": judging.LEFT}
 # Moves of a stretch itself.
-NEW_MOVES = """
+OWN["new_moves"] = """
 SELECT moves.* FROM {moves} AS moves LEFT JOIN {since} AS begin USING (queue_manager)
 WHERE moves.position > coalesce(begin.position, -1)
 """
 # Those by which what nobody puts comes to a queue or topic: moved, copied, handed on, or expired.
-ARRIVED = """
+OWN["arrived"] = """
 SELECT * FROM {new_moves} WHERE before = 'new' AND session < 0 AND kind <> 'subscription'
 """
 # Operations that took their number in their session, with their reply: the first at each number
 # that was not turned away. What waited was answered later; `reply` is null while it waits. A put
 # `has_vanished` if it says that it was put before; law Q asks whether it was.
-APPLIED = """
+OWN["applied"] = """
 WITH
 turned AS (
     SELECT queue_manager, session, session_sequence, position, index FROM {outcomes}
@@ -194,7 +196,7 @@ LEFT JOIN answered USING (queue_manager, session, session_sequence)
 """
 
 # Deliveries from when they went into flight until they left it; `left_at` is null in flight.
-FLIGHTS = """
+OWN["flights"] = """
 SELECT queue_manager, session, delivery, begun.position AS position, begun.store AS store,
     begun.sequence AS sequence, begun.consumer AS consumer, begun.backouts AS backouts, left_at,
     left_to, left_as, left_backouts
@@ -214,7 +216,7 @@ FROM (
 """
 
 # Each message of each delivery, as the lanes tell it.
-LANE_DELIVERIES = """
+OWN["lane_deliveries"] = """
 SELECT queue_manager, position, index, session, first_delivery + at AS delivery,
     consumer AS told_consumer, destination AS told_destination, told_sequence,
     put_positions[at] AS told_position, put_indexes[at] AS told_index,
@@ -228,7 +230,7 @@ WHERE kind = 'Delivered'
 # Deliveries that operations name, with the kind of each. Ranges may have any length if they were
 # refused, or come after administration ended the unit of work: the former are not taken apart, the
 # latter from 0 up to one delivery more than the session was given.
-NAMED = """
+OWN["named"] = """
 WITH
 given AS (SELECT queue_manager, session, max(delivery) AS highest FROM {flights} GROUP BY ALL),
 ranges AS (
@@ -246,42 +248,27 @@ FROM ranges LATERAL VIEW explode(sequence(first, last)) AS delivery
 
 # Deliveries that an application rejected for good, which go at once, whatever their limit, or put
 # back, with the delay that it asked for.
-REJECTIONS = """
+OWN["rejections"] = """
 SELECT queue_manager, session, position, delivery, NOT flag AS is_rejected,
     IF(redelivery_delay_ms >= 0, redelivery_delay_ms, NULL) AS asked_ms
 FROM {named} WHERE kind = 'Reject'
 """
 
 # Messages that a Correct put right, where it was not refused.
-CORRECTED = """
+OWN["corrected"] = """
 SELECT queue_manager, number AS sequence, replied_at AS position FROM {applied}
 WHERE kind = 'Correct' AND reply <> 'Refused'
 """
-# A frame is made by a query, or by a pass over the rows of one.
-Made = str | Pass
-OWN: dict[str, Made] = {
-    "new_moves": NEW_MOVES,
-    "arrived": ARRIVED,
-    "applied": APPLIED,
-    "flights": FLIGHTS,
-    "lane_deliveries": LANE_DELIVERIES,
-    "named": NAMED,
-    "rejections": REJECTIONS,
-    "corrected": CORRECTED,
-    "disorder": judging.JUDGED,
-    "stores_left": judging.LEFT,
-}
 DERIVED: dict[str, Made] = {}
 for frames in (
     OWN,
     all_tables.DERIVED,
-    segment_frames.FRAMES,
+    segments.FRAMES,
     relocations.FRAMES,
     session_frames.FRAMES,
-    source_frames.FRAMES,
-    id_frames.FRAMES,
-    entry_frames.FRAMES,
-    refusal_frames.FRAMES,
+    sources.FRAMES,
+    ids.FRAMES,
+    refusals.FRAMES,
     directory.FRAMES,
     bindings.FRAMES,
     store_events.FRAMES,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 # The columns of what a query finds: `position` is where it shows, `store` where the queue, topic or
@@ -25,6 +26,15 @@ class Breach(NamedTuple):
 
     kind: str
     query: str
+
+
+duplicated = partial(Breach, "duplicated")
+lost = partial(Breach, "lost")
+reordered = partial(Breach, "reordered")
+unexpected = partial(Breach, "unexpected")
+torn_transaction = partial(Breach, "torn transaction")
+altered_outcome = partial(Breach, "altered outcome")
+state_mismatch = partial(Breach, "state mismatch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

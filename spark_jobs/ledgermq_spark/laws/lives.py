@@ -1,8 +1,6 @@
 """Law A: a message makes legal moves, each from where the one before left it, and ends once."""
 
-from __future__ import annotations
-
-from ledgermq_spark.laws.law import Breach, Law
+from ledgermq_spark.laws.law import Law, duplicated, state_mismatch
 
 # The states of PROTOCOL.md §5, and where a message may go from each; of what is gone, why.
 LEGAL = {
@@ -20,16 +18,16 @@ LEGAL = {
     "published": "gone consumed, gone expired, gone displaced, gone moved, gone dropped",
 }
 MOVES = ", ".join(f"('{one}', '{to}')" for one in LEGAL for to in LEGAL[one].split(", "))
-ILLEGAL = f"""
+ILLEGAL = state_mismatch(f"""
 SELECT queue_manager, position, store, sequence, session,
     'a message made a move that there is not' AS summary,
     'a move of the protocol' AS expected,
     concat_ws(' ', before, 'to', after, cause) AS found
 FROM (SELECT *, trim(concat(after, ' ', cause)) AS went FROM {{moves}})
     LEFT ANTI JOIN (VALUES {MOVES}) AS legal (before, went) USING (before, went)
-"""
+""")
 # Within an entry a message that is numbered may move again, in the order of the steps.
-BROKEN = """
+BROKEN = duplicated("""
 WITH told AS (
     SELECT *, lag(after) OVER (
         PARTITION BY queue_manager, store, kind, sequence ORDER BY position, step) AS left_in
@@ -40,9 +38,9 @@ SELECT queue_manager, position, store, sequence, session,
     coalesce(left_in, 'new or uncommitted put') AS expected, before AS found
 FROM told
 WHERE IF(left_in IS NULL, before NOT IN ('new', 'uncommitted put'), before <> left_in)
-"""
+""")
 # Without a number a message is known by its Put.
-OPEN = """
+OPEN = duplicated("""
 WITH told AS (
     SELECT *, lag(after) OVER (
         PARTITION BY queue_manager, store, kind, put_position, put_index
@@ -55,14 +53,10 @@ SELECT queue_manager, position, store, sequence, session,
     coalesce(left_in, 'nothing') AS found
 FROM told
 WHERE (before = 'uncommitted put') <> coalesce(left_in = 'uncommitted put', FALSE)
-"""
+""")
 LAW = Law(
     letter="A",
     sentence="A message makes legal moves only, each from where the one before left it, and its "
     "life ends at most once.",
-    breaches=(
-        Breach("state mismatch", ILLEGAL),
-        Breach("duplicated", BROKEN),
-        Breach("duplicated", OPEN),
-    ),
+    breaches=(ILLEGAL, BROKEN, OPEN),
 )

@@ -1,11 +1,9 @@
 """Law B: sequence numbers are dense for each queue and topic, delivery numbers for each session."""
 
-from __future__ import annotations
-
-from ledgermq_spark.laws.law import Breach, Law
+from ledgermq_spark.laws.law import Law, reordered
 
 # A subscription gets some of its topic's, in their order (SEQ-17).
-SEQUENCES = """
+SEQUENCES = reordered("""
 WITH numbered AS (
     SELECT *, 1 + coalesce(max(sequence) OVER (
         PARTITION BY queue_manager, store, kind ORDER BY position, sequence, step
@@ -17,8 +15,8 @@ SELECT queue_manager, position, store, sequence, session,
         'sequence numbers are not dense, or do not rise with the log (SEQ-01)') AS summary,
     due AS expected, sequence AS found
 FROM numbered WHERE sequence < due OR kind <> 'subscription' AND sequence > due
-"""
-DELIVERIES = """
+""")
+DELIVERIES = reordered("""
 WITH numbered AS (
     SELECT *, 1 + coalesce(max(delivery) OVER (
         PARTITION BY queue_manager, session ORDER BY position, delivery, step
@@ -29,13 +27,10 @@ SELECT queue_manager, position, store, sequence, session,
     'delivery numbers of a session are not dense' AS summary,
     due AS expected, delivery AS found
 FROM numbered WHERE delivery <> due
-"""
+""")
 LAW = Law(
     letter="B",
     sentence="Sequence numbers are dense from 0 for each queue and topic, and delivery numbers "
     "from 1 for each session; both rise with the log.",
-    breaches=(
-        Breach("reordered", SEQUENCES),
-        Breach("reordered", DELIVERIES),
-    ),
+    breaches=(SEQUENCES, DELIVERIES),
 )

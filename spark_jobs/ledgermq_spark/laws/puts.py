@@ -1,11 +1,9 @@
 """Law C: an accepted Put brings its messages, a refused one none; a unit of work is whole."""
 
-from __future__ import annotations
-
-from ledgermq_spark.laws.law import Breach, Law
+from ledgermq_spark.laws.law import Law, altered_outcome, lost, torn_transaction
 
 # Messages that came by a Put stand first at the destination that it names, when it was answered.
-BROUGHT = """
+BROUGHT = lost("""
 WITH
 due AS (
     SELECT queue_manager, replied_at AS position, position AS put_position, put_index, target,
@@ -32,9 +30,9 @@ FROM due FULL JOIN come USING (queue_manager, position, put_position, put_index,
 WHERE reply IS NULL OR after IS NULL
     OR reply = 'Enqueued' AND (after = 'uncommitted put' OR sequence <> due_sequence)
     OR reply = 'Accepted' AND after <> 'uncommitted put'
-"""
+""")
 # The numbers that a writer is told of its commit are those of its puts, by destination.
-COMMITTED = """
+COMMITTED = altered_outcome("""
 WITH
 told AS (
     SELECT queue_manager, session, replied_at AS position,
@@ -58,11 +56,11 @@ SELECT queue_manager, position, -1 AS store, -1 AS sequence, session,
     told.runs AS expected, made.runs AS found
 FROM told FULL JOIN made USING (queue_manager, session, position)
 WHERE coalesce(told.runs, '') <> coalesce(made.runs, '')
-"""
+""")
 # A unit of work ends as one: where its session commits or rolls back, ends, or is ended. Of what
 # comes into it in the entry of its end (`turn`), what had waited came before (0), and what that
 # entry itself puts comes behind (2).
-WHOLE = """
+WHOLE = torn_transaction("""
 WITH
 ends AS (
     SELECT queue_manager, session, replied_at AS position FROM {applied}
@@ -101,9 +99,9 @@ FROM due
 WHERE turn <> 1 AND NOT (ended_at <=> due_at)
     AND NOT (coalesce(cause IN ('purged', 'dropped'), FALSE)
         AND (due_at IS NULL OR ended_at < due_at))
-"""
+""")
 # What a transacted session puts waits for its commit, and does not vanish before.
-AS_ITS_SESSION = """
+AS_ITS_SESSION = altered_outcome("""
 SELECT queue_manager, replied_at AS position, -1 AS store, -1 AS sequence, session,
     'a put was answered otherwise than its session puts messages' AS summary,
     IF(mode = 'TRANSACTED', 'Accepted', 'Enqueued') AS expected, reply AS found
@@ -112,15 +110,10 @@ FROM {applied}
         USING (queue_manager, session)
 WHERE kind = 'Put' AND reply IN ('Accepted', 'Enqueued')
     AND (mode = 'TRANSACTED') <> (reply = 'Accepted')
-"""
+""")
 LAW = Law(
     letter="C",
     sentence="An accepted Put brings exactly its messages under the numbers that its writer was "
     "told, a refused one none; what is put in a unit of work is numbered or vanishes as one.",
-    breaches=(
-        Breach("lost", BROUGHT),
-        Breach("altered outcome", AS_ITS_SESSION),
-        Breach("altered outcome", COMMITTED),
-        Breach("torn transaction", WHOLE),
-    ),
+    breaches=(BROUGHT, AS_ITS_SESSION, COMMITTED, WHOLE),
 )

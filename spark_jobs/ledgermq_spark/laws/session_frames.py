@@ -1,18 +1,54 @@
-"""Frames of sessions: from when until when each is there, and how its operations are numbered.
+"""Frames of entries and sessions: state time after each entry, from when until when each session is
+there, and how its operations are numbered.
 
 What falls due at an entry happens before its operation: `ended_due` says that a session, or
 `connection_ended_due` that the last one of its connection, was gone when that operation came.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from ledgermq.protocol.limits import REPLIES_MAX
 
+FRAMES: dict[str, str] = {}
+
+# No task goes through a whole log in its order: it is looked at in stretches of positions, each of
+# which is told the last entry before it and the first one behind it.
+POSITIONS_OF_A_STRETCH = 8192
+FRAMES["entries"] = f"""
+WITH
+stretched AS (
+    SELECT *, position DIV {POSITIONS_OF_A_STRETCH} AS stretch FROM {{clock}}
+),
+ends AS (
+    SELECT queue_manager, stretch, lag(last) OVER by_stretch AS last,
+        lead(first) OVER by_stretch AS first
+    FROM (
+        SELECT queue_manager, stretch, min(position) AS first,
+            max_by(struct(position, time_us, reference_us), position) AS last
+        FROM stretched GROUP BY queue_manager, stretch
+    )
+    WINDOW by_stretch AS (PARTITION BY queue_manager ORDER BY stretch)
+),
+beside AS (
+    SELECT *, lag(struct(position, time_us, reference_us)) OVER entry AS one_before,
+        lead(position) OVER entry AS one_behind
+    FROM stretched WINDOW entry AS (PARTITION BY queue_manager, stretch ORDER BY position)
+)
+SELECT queue_manager, position, time_us, reference_us, coalesce(one_before, last) AS before_it,
+    coalesce(one_behind, first) AS next_position
+FROM beside JOIN ends USING (queue_manager, stretch)
+"""
+# From when the deadlines of each operation count (§6), with state time before and after it.
+FRAMES["operation_times"] = """
+SELECT queue_manager, position, time_us, before_it.time_us AS before_us,
+    greatest(time_us, IF(trusted, append_time_us, time_us)) AS begins_us
+FROM {operations} JOIN {entries} USING (queue_manager, position)
+"""
+FRAMES["log_end"] = """
+SELECT queue_manager, max(position) AS end_at, max(time_us) AS end_us FROM {clock}
+GROUP BY queue_manager
+"""
 # Each session that was opened. A connection is there from the first of its sessions on until all
 # have ended (SES-39); its lane, client id and takeover are those of that first one (§5).
-SESSIONS: Final = """
+FRAMES["sessions"] = """
 WITH
 ends AS (
     SELECT queue_manager, session AS position, min(struct(position, index, reason)) AS end
@@ -53,7 +89,7 @@ SELECT eras.* EXCEPT (era, is_first), connection_opened_at, last.ended_at AS con
     last.ended_index AS connection_ended_index, last.ended_due AS connection_ended_due
 FROM eras JOIN connections USING (queue_manager, connection, era)
 """
-CONNECTION_ENDS: Final = """
+FRAMES["connection_ends"] = """
 SELECT DISTINCT queue_manager, connection, connection_ended_at AS position,
     connection_ended_index AS index
 FROM {sessions} WHERE connection_ended_at IS NOT NULL
@@ -62,7 +98,7 @@ FROM {sessions} WHERE connection_ended_at IS NOT NULL
 # number: `session-unknown`, `reply-forgotten`, `session-sequence-gap`, `session-window-full`;
 # `again` a retry that is given the first answer, `waits` one of what waits; `next` is the session's
 # next operation. `told_index` is where among the outcomes of its entry its answer is; null: none.
-CONDUCT: Final = f"""
+FRAMES["conduct"] = f"""
 WITH
 answers AS (
     SELECT queue_manager, session, session_sequence, position, max(index) AS told_index,
@@ -118,7 +154,7 @@ FROM answered
 """
 # Units of work that were rolled back though their sessions did not ask for it, with what operations
 # of such a session are refused for until it rolls back itself: by administration (§18) or a limit.
-FORCED_ROLLBACKS: Final = """
+FRAMES["forced_rollbacks"] = """
 SELECT queue_manager, number AS session, replied_at AS position, reply_index AS index,
     'unit-of-work-ended' AS reason
 FROM {applied} WHERE kind = 'RollbackTransaction' AND reply <> 'Refused'
@@ -128,16 +164,9 @@ FROM {outcomes} WHERE kind = 'Returned' AND session_sequence = 0
 """
 # Where what a session held came back though it did not ask for that: it was lost or ended, or its
 # unit of work was rolled back.
-LOSSES: Final = """
+FRAMES["losses"] = """
 SELECT queue_manager, session, position FROM {outcomes}
 WHERE kind = 'SessionEnded' AND session_sequence = 0
 UNION
 SELECT queue_manager, session, position FROM {forced_rollbacks}
 """
-FRAMES: Final = {
-    "sessions": SESSIONS,
-    "connection_ends": CONNECTION_ENDS,
-    "conduct": CONDUCT,
-    "forced_rollbacks": FORCED_ROLLBACKS,
-    "losses": LOSSES,
-}

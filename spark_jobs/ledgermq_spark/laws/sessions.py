@@ -1,12 +1,10 @@
 """Law L: a session's numbers act once, its replies stay, and it ends when its time is over."""
 
-from __future__ import annotations
-
-from ledgermq_spark.laws.law import Breach, Law
+from ledgermq_spark.laws.law import Law, altered_outcome, reordered, state_mismatch
 from ledgermq_spark.laws.limits import unit_limits
 
 # What takes its number has the next one; what is turned away for a gap is told which that is.
-DENSE = """
+DENSE = reordered("""
 WITH numbered AS (
     SELECT *, 1 + coalesce(max(IF(told IS NULL, session_sequence, NULL)) OVER (
         PARTITION BY queue_manager, session ORDER BY position
@@ -24,10 +22,10 @@ SELECT queue_manager, position, -1 AS store, -1 AS sequence, session,
     due AS expected, concat_ws(' ', session_sequence, told) AS found
 FROM numbered
 WHERE IF(told IS NULL, session_sequence <> due, session_sequence <= due OR told <> due)
-"""
+""")
 # What is sent again is answered again as it was, until its writer said that it has the answer;
 # while it waits it is answered by nothing. What the writer says counts as far as numbers acted.
-AGAIN = """
+AGAIN = altered_outcome("""
 WITH
 told AS (
     SELECT queue_manager, session, session_sequence, position, index,
@@ -83,12 +81,12 @@ SELECT queue_manager, position, -1 AS store, -1 AS sequence, session,
     'what was sent again was answered otherwise' AS summary,
     due AS expected, coalesce(reply, 'nothing') AS found
 FROM compared WHERE due <> coalesce(reply, 'nothing')
-"""
+""")
 # A session has a deadline from its Open to its first sign of life, and while it is suspected: it
 # ends at the first entry at which its deadline has come, and at no other without being asked.
 # A deadline counts from the later of state time and the time of its entry, in steps of 50 ms. A
 # second suspicion in a row changes nothing, and an end by time comes before what its entry does.
-DEADLINES = """
+DEADLINES = state_mismatch("""
 WITH
 turns AS (
     SELECT queue_manager, session, session AS position, 'open' AS turn, 30000000 AS lasts_us,
@@ -155,10 +153,10 @@ WHERE NOT (told_us <=> IF(turn = 'suspicion', due_us, NULL))
         AND next_turn = IF(lives > 0, 'LOST', 'UNCONFIRMED'))
     OR coalesce(next_turn, '') NOT IN ('LOST', 'UNCONFIRMED')
         AND due_us <= coalesce(next_us, end_us)
-"""
+""")
 # A session ends at once where administration ends it, or another connection takes over its client
 # id (§5).
-ENDED = """
+ENDED = state_mismatch("""
 WITH
 due AS (
     SELECT queue_manager, number AS session, replied_at AS position FROM {applied}
@@ -175,9 +173,9 @@ SELECT queue_manager, due.position, -1 AS store, -1 AS sequence, session,
     due.position AS expected, coalesce(CAST(ended_at AS STRING), 'open') AS found
 FROM due JOIN {sessions} USING (queue_manager, session)
 WHERE coalesce(ended_at > due.position, TRUE)
-"""
+""")
 # Each outcome names the one before it on its lane, as long as its connection is there.
-CHAINED = """
+CHAINED = altered_outcome("""
 WITH
 lanes AS (
     SELECT queue_manager, connection, position, index, session, previous_position, previous_index,
@@ -201,19 +199,12 @@ FROM due LEFT JOIN (SELECT queue_manager, position AS begun_at FROM {since}) USI
 WHERE IF(before_it IS NULL OR is_over, previous_position >= 0,
         NOT struct(previous_position, previous_index) <=> before_it)
     AND (begun_at IS NULL OR before_it.position > begun_at)
-"""
+""")
 LAW = Law(
     letter="L",
     sentence="In a session each number acts once, the numbers that act are dense from 1, and what "
     "is sent again is answered as it was; a session ends by itself exactly when its time is over, "
     "and at once where it is ended, a unit of work when a limit of its is over; its lane tells all "
     "outcomes in a row.",
-    breaches=(
-        Breach("reordered", DENSE),
-        Breach("altered outcome", AGAIN),
-        Breach("state mismatch", DEADLINES),
-        Breach("state mismatch", ENDED),
-        Breach("state mismatch", unit_limits.TIMED),
-        Breach("altered outcome", CHAINED),
-    ),
+    breaches=(DENSE, AGAIN, DEADLINES, ENDED, unit_limits.TIMED, CHAINED),
 )

@@ -1,11 +1,9 @@
 """Law J: who gets a copy of a topic's message, which is there as long as one of them has it."""
 
-from __future__ import annotations
-
-from ledgermq_spark.laws.law import Breach, Law
+from ledgermq_spark.laws.law import Law, state_mismatch, unexpected
 from ledgermq_spark.laws.refusals.expressions import may_stand
 
-HELD = """
+HELD = state_mismatch("""
 WITH
 topic AS (
     SELECT queue_manager, destination, sequence, max(store) AS store,
@@ -38,12 +36,12 @@ FROM topic FULL JOIN copies USING (queue_manager, destination, sequence, come_at
 WHERE (published_at IS NULL) = (has_copies IS NOT NULL)
     OR published_at IS NOT NULL AND NOT (gone_at <=> last_at)
     OR published_at IS NULL AND cause NOT IN ('dropped', 'moved')
-"""
+""")
 # What no subscription wants is moved if a binding hands it on; else moved or dropped as its topic
 # has it, by whatever settings were in force at that entry; what came so from another topic, which
 # names this one, is dropped. Where a binding hands the same message to this topic in that entry
 # too, either copy may be the one that came so: nothing is said of which.
-UNROUTED = f"""
+UNROUTED = unexpected(f"""
 WITH
 unrouted AS (
     SELECT queue_manager, destination, store, kind, position, step, put_position, put_index,
@@ -87,11 +85,11 @@ UNION ALL
 SELECT queue_manager, position, store, sequence, coalesce(session, -1),
     'a message that a binding hands on is dropped', 'moved', cause
 FROM told WHERE is_handed_on AND cause = 'dropped'
-"""
+""")
 # Subscriptions that are there want what their selector is true of, and with noLocal nothing of a
 # connection that has one of their consumers or their client id (§5). What began or ended at the
 # entry itself may have done so before or after it: nothing is said of that.
-WANTED = f"""
+WANTED = unexpected(f"""
 WITH
 published AS (
     SELECT queue_manager, destination, sequence, store AS topic_store, position, put_position,
@@ -143,15 +141,11 @@ SELECT queue_manager, position, store, sequence, coalesce(session, -1) AS sessio
     IF(is_copied, 'nothing', 'a copy') AS expected, IF(is_copied, 'a copy', 'nothing') AS found
 FROM judged FULL JOIN copies USING (queue_manager, position, store, sequence)
 WHERE is_wanted IS NULL OR is_sure AND is_wanted <> coalesce(is_copied, FALSE)
-"""
+""")
 LAW = Law(
     letter="J",
     sentence="A topic's message comes to each subscription that wants it and to no other; it is "
     "published while one of them has a copy; where none wants it, it goes on by bindings, or is "
     "dropped at once or goes to the error destination, as the topic has it.",
-    breaches=(
-        Breach("state mismatch", HELD),
-        Breach("unexpected", WANTED),
-        Breach("unexpected", UNROUTED),
-    ),
+    breaches=(HELD, WANTED, UNROUTED),
 )

@@ -1,14 +1,12 @@
 """Law I: what leaves for elsewhere arrives once, and what nobody put came from somewhere."""
 
-from __future__ import annotations
-
-from ledgermq_spark.laws.law import Breach, Law
+from ledgermq_spark.laws.law import Law, altered_outcome, lost, unexpected
 from ledgermq_spark.laws.refusals.expressions import may_stand
 from ledgermq_spark.laws.storage import relocations
 
 # What is moved arrives, and what a binding hands on; what expires does where its destination says
 # so.
-TRANSFERRED = """
+TRANSFERRED = lost("""
 WITH
 leaving AS (
     SELECT queue_manager, position, put_position, put_index,
@@ -39,11 +37,11 @@ SELECT queue_manager, position, coalesce(store, -1) AS store, coalesce(sequence,
 FROM left_for FULL JOIN came USING (queue_manager, position, put_position, put_index)
     LEFT ANTI JOIN copied USING (queue_manager, position)
 WHERE coalesce(came, 0) NOT BETWEEN coalesce(must, 0) AND coalesce(may, 0)
-"""
+""")
 # What expired goes where its destination says, what came back too often or follows its group to the
 # error destination, what is moved by hand where its operator said, what is put to a topic where
 # bindings hand it on; by whatever settings were in force at that entry.
-NAMED = f"""
+NAMED = unexpected(f"""
 WITH
 by_hand AS (
     SELECT queue_manager, replied_at AS position,
@@ -95,11 +93,11 @@ FROM left_for FULL JOIN came
     USING (queue_manager, position, put_position, put_index, destination)
     LEFT ANTI JOIN elsewhere USING (queue_manager, position)
 WHERE coalesce(came, 0) NOT BETWEEN coalesce(must, 0) AND coalesce(may, 0)
-"""
+""")
 # Whoever gets what came from elsewhere is told from where, and why. Several copies of a message may
 # leave for one place in an entry, and a group may be parked at the entry of a move by hand: then
 # any of what each may be told of is. Of what came in a stretch before nothing is asked.
-ORIGIN = """
+ORIGIN = altered_outcome("""
 WITH
 by_hand AS (
     SELECT queue_manager, replied_at AS position,
@@ -155,7 +153,7 @@ SELECT queue_manager, position, store, sequence, session,
     concat_ws(' or ', named) AS expected, coalesce(found, 'none') AS found
 FROM got LEFT JOIN told USING (queue_manager, session, delivery)
 WHERE NOT coalesce(array_contains(named, found), FALSE)
-"""
+""")
 LAW = Law(
     letter="I",
     sentence="What leaves a destination for another one, or a binding hands on, arrives once at "
@@ -163,11 +161,11 @@ LAW = Law(
     "and why it left; what nobody put or copied came from somewhere; its body stands where it was "
     "written last.",
     breaches=(
-        Breach("lost", TRANSFERRED),
-        Breach("unexpected", NAMED),
-        Breach("altered outcome", ORIGIN),
-        Breach("altered outcome", relocations.COUNTED),
-        Breach("state mismatch", relocations.STANDING),
-        Breach("state mismatch", relocations.CARRIED),
+        TRANSFERRED,
+        NAMED,
+        ORIGIN,
+        relocations.COUNTED,
+        relocations.STANDING,
+        relocations.CARRIED,
     ),
 )

@@ -4,8 +4,6 @@ A move is as the fold states it (`rebuild.testimony`), with what the Put said of
 the entry at its position asked for, and the field's words for what happened.
 """
 
-from __future__ import annotations
-
 # Properties as they stand in the text of a header, up to its next field (`headers.header_text`): of
 # what is looked up in JSON, Spark and DuckDB write letters and numbers anew, each in its own way.
 # Their values hold no braces but in strings, whose quotation marks are escaped.

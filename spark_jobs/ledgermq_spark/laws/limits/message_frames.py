@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+FRAMES: dict[str, str] = {}
 
 
 def rounded(moment_us: str) -> str:
@@ -12,7 +12,7 @@ def rounded(moment_us: str) -> str:
 
 # Messages of Puts that were not refused, with their sizes (§2) and what was in force when the Put
 # came: it was sent then, less its age, however long it waited for room (§5, §16).
-BROUGHT = f"""
+FRAMES["brought"] = f"""
 WITH sent AS (
     SELECT queue_manager, position AS put_position, put_index, session, target AS destination,
         replied_at, reply_index, sizes_bytes[put_index] + headers_bytes[put_index] AS size_bytes,
@@ -46,7 +46,7 @@ FROM asked
 # a limit unless it exceeded one (§14, §15). `is_told` is false where the moves do not tell which of
 # several copies of a message it was that went on; `limit` is null where they do not tell its limit.
 # Of what never went elsewhere nothing of that is asked.
-LIVES = """
+FRAMES["lives"] = """
 WITH
 elsewhere AS (
     SELECT DISTINCT queue_manager, put_position, put_index FROM {moves}
@@ -123,7 +123,7 @@ WHERE copy.before = 'new' AND copy.kind = 'subscription' AND first.kind = 'topic
 """
 # Deliveries that left flight other than by being consumed: with what they were delivered with, and
 # with the settings by which they returned. All that returns does so before an entry changes any.
-RETURNS = """
+FRAMES["returns"] = """
 WITH flown AS (
     SELECT *, lag(uncounted) OVER life AS uncounted_before,
         lag(backouts) OVER life AS backouts_before, lag(position) OVER life AS delivered_at
@@ -152,7 +152,7 @@ WHERE before IN ('unacknowledged', 'uncommitted get') AND cause NOT IN ('consume
 # (§14). `until_position` is the entry at which it left, or one behind the last; a change of the
 # lifetime divides a stay, for it holds for what is there too. What did not expire and has no time
 # that could be over by the end of the log is not asked after.
-STAYS = f"""
+FRAMES["stays"] = f"""
 WITH
 expired AS (
     SELECT DISTINCT queue_manager, store, kind, sequence, TRUE AS has_expired FROM {{moves}}
@@ -187,13 +187,13 @@ WHERE after <> 'gone'
     AND (manager.until_position IS NULL OR manager.until_position >= position)
 """
 # Messages that ever waited for a moment, where they did.
-WAITING = """
+FRAMES["waiting"] = """
 SELECT DISTINCT queue_manager, store, kind, sequence FROM {moves}
 WHERE sequence >= 0 AND after IN ('unborn', 'delayed')
 """
 # What sessions said to have handed over, of what they had been given: before the entry that says
 # so, and with what came in it.
-HANDED = """
+FRAMES["handed"] = """
 WITH
 handing AS (SELECT queue_manager, session FROM {operations} WHERE handed_through > 0),
 said AS (
@@ -221,7 +221,7 @@ WHERE handed_through IS NOT NULL
 """
 # Deliveries in flight that an Alive named: with all of their consumer before them they are handed
 # over, whatever becomes of the one that it named (§5).
-HANDING: Final = """
+FRAMES["handing"] = """
 SELECT queue_manager, session, consumer, told_at, delivery, delivered_at, left_at
 FROM (
     SELECT queue_manager, session, replied_at AS told_at, number AS delivery FROM {applied}
@@ -232,12 +232,3 @@ FROM (
 ) USING (queue_manager, session, delivery)
 WHERE delivered_at <= told_at AND coalesce(told_at < left_at, TRUE)
 """
-FRAMES: Final = {
-    "brought": BROUGHT,
-    "lives": LIVES,
-    "returns": RETURNS,
-    "stays": STAYS,
-    "waiting": WAITING,
-    "handed": HANDED,
-    "handing": HANDING,
-}

@@ -1,12 +1,10 @@
 """Law K: no put goes above a quota; what waits for room has none, and goes on when it has."""
 
-from __future__ import annotations
-
-from ledgermq_spark.laws.law import Breach, Law
+from ledgermq_spark.laws.law import Law, lost, reordered, state_mismatch
 
 # All messages of a Put with what was there before them, by the quotas in force at that entry: where
 # one changes at it, the larger of both.
-EXCEEDED = """
+EXCEEDED = state_mismatch("""
 WITH
 puts AS (
     SELECT queue_manager, store, kind, position, put_position,
@@ -30,9 +28,9 @@ SELECT queue_manager, position, store, -1 AS sequence, -1 AS session,
     concat_ws(' ', messages, 'messages', bytes, 'bytes') AS found
 FROM judged
 WHERE NOT any_messages AND messages > messages_max OR NOT any_bytes AND bytes > bytes_max
-"""
+""")
 # A put that another one waits before: one of its session, or any where the policy is FIFO (INF-18).
-PASSED = """
+PASSED = reordered("""
 WITH
 both AS (
     SELECT queue_manager, destination, session, position AS put_position,
@@ -70,11 +68,11 @@ SELECT queue_manager, taken_at AS position, -1 AS store, -1 AS sequence, session
 FROM policies
 WHERE IF(is_fifo, others_until, own_until)
     > struct(taken_at AS until_at, taken_index AS until_index)
-"""
+""")
 # Seen where it comes to be the first of its destination that waits, and at the last entry at whose
 # end it waits: there its destination or all must be too full for it. The storage may be what holds
 # it up wherever it has a limit (§19); a quota with a resume mark may until it has drained to it.
-HELD_UP = """
+HELD_UP = lost("""
 WITH
 firsts AS (
     SELECT *, greatest(position, max(coalesce(answered_at, 9223372036854775807)) OVER (
@@ -136,11 +134,11 @@ SELECT judged.queue_manager, at AS position, -1 AS store, -1 AS sequence, sessio
 FROM judged JOIN {manager_settings} AS manager ON judged.queue_manager = manager.queue_manager
     AND from_position <= at AND (until_position IS NULL OR at < until_position)
 WHERE NOT is_full AND segments_max = 0
-"""
+""")
 # One that found a quota used up, above its resume mark, is not put before that has drained to it:
 # when it came, and where others were put last while it was the first that waited on. Not asked
 # where the quota was altered meanwhile.
-UNDRAINED = """
+UNDRAINED = reordered("""
 WITH
 admitted AS (
     SELECT queue_manager, put_position AS position, position AS answered_at, min(step) AS step
@@ -227,10 +225,10 @@ SELECT queue_manager, position, store, -1 AS sequence, session,
     'a put went on before its quota had drained to the resume mark' AS summary,
     'waits' AS expected, concat('put at ', put_position) AS found
 FROM judged WHERE is_held_up AND coalesce(drained_at < since, TRUE)
-"""
+""")
 # It is refused at the first entry at which its deadline has come, and before only where its unit of
 # work ends, or where it comes to exceed a quota by itself.
-TIMED = """
+TIMED = state_mismatch("""
 WITH clocked AS (
     SELECT queue_manager, position AS answered_at, time_us, before_it.time_us AS before_us
     FROM {entries}
@@ -264,10 +262,10 @@ FROM {waiting_puts} AS one LEFT JOIN clocked USING (queue_manager, answered_at)
 WHERE deadline_us <= IF(answered_at IS NULL, end_us, before_us)
     OR reason = 'quota-exceeded' AND deadline_us > time_us AND is_end IS NULL
         AND is_too_large IS NULL
-"""
+""")
 # A commit waits for the puts of its session that came before it, and no longer (H18); nothing waits
 # beyond the end of its unit of work or session; and what waits gets no answer when sent again (§4).
-ANSWERED = """
+ANSWERED = lost("""
 WITH
 late AS (
     SELECT queue_manager, session, session_sequence, position, kind,
@@ -309,10 +307,10 @@ SELECT queue_manager, told.position, -1, -1, session, 'what waits was answered w
     'nothing', told.kind
 FROM late JOIN {outcomes} AS told USING (queue_manager, session, session_sequence)
 WHERE told.position > late.position AND coalesce(told.position < answered_at, TRUE)
-"""
+""")
 # A session holds no more of a queue or subscription than `unacknowledged_max` when it is given more
 # (SES-07); what comes in segments may come whole.
-HOLDS_TOO_MUCH = """
+HOLDS_TOO_MUCH = state_mismatch("""
 WITH
 flights AS (
     SELECT queue_manager, position, step, store, kind, destination, sequence, session,
@@ -337,18 +335,10 @@ WHERE change = 1 AND NOT is_segment AND from_position <= position
     AND (until_position IS NULL OR position <= until_position)
 GROUP BY queue_manager, position, step, store, sequence, session
 HAVING bool_and(unacknowledged_max > 0 AND holds > unacknowledged_max)
-"""
+""")
 LAW = Law(
     letter="K",
     sentence="No put goes above a quota or passes one that waits; what waits has no room, goes on "
     "when it has and is refused at its deadline; nobody is given more than it may hold.",
-    breaches=(
-        Breach("state mismatch", EXCEEDED),
-        Breach("reordered", PASSED),
-        Breach("lost", HELD_UP),
-        Breach("reordered", UNDRAINED),
-        Breach("state mismatch", TIMED),
-        Breach("lost", ANSWERED),
-        Breach("state mismatch", HOLDS_TOO_MUCH),
-    ),
+    breaches=(EXCEEDED, PASSED, HELD_UP, UNDRAINED, TIMED, ANSWERED, HOLDS_TOO_MUCH),
 )

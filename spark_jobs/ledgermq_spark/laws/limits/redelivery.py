@@ -1,15 +1,13 @@
 """Law H: what returns waits as long as it must, and goes when it has come back too often."""
 
-from __future__ import annotations
-
 from ledgermq.protocol.limits import TIMING_MS_MAX
-from ledgermq_spark.laws.law import Breach, Law
+from ledgermq_spark.laws.law import Law, state_mismatch
 from ledgermq_spark.laws.limits.message_frames import rounded
 
 # The delay of §15: that which its application asked for, or of the last step that is reached, else
 # of the destination, consumer, session, which grows with each further backout. What is rejected
 # waits for nothing.
-DELAYED = f"""
+DELAYED = state_mismatch(f"""
 WITH
 reached AS (
     SELECT *,
@@ -44,11 +42,11 @@ SELECT queue_manager, position, store, sequence, session,
 FROM due
 WHERE cause <> 'expired'
     AND ((after = 'delayed') <> (due_us >= 0) OR after = 'delayed' AND until_us <> due_us)
-"""
+""")
 # When its delay ends, or at once without one, what has come back too often goes, and at once what
 # was rejected; nothing else does.
 # A delay that is over may end as well by hand, by a parked group or with its subscription.
-LIMITED = """
+LIMITED = state_mismatch("""
 WITH
 ends AS (
     SELECT queue_manager, store, kind, destination, sequence, session, position, step, before,
@@ -90,12 +88,12 @@ FROM judged
 WHERE IF(is_too_often, IF(is_sent, 'moved', 'dropped'), '') <> cause
     AND NOT coalesce(is_other AND NOT is_too_often, FALSE)
     AND NOT (NOT is_return AND waited_until > time_us)
-"""
+""")
 # Only what a session had not said to have handed over comes back uncounted when it is lost, or its
 # unit of work is ended (§5, H20): the highest number that it had said by then, of those it had been
 # given, and what an Alive told of a consumer.
 # What came in the same entry as the operation that tells of it may have come before or after it.
-UNCOUNTED = """
+UNCOUNTED = state_mismatch("""
 WITH
 lost AS (SELECT *, TRUE AS is_lost FROM {losses}),
 through AS (
@@ -138,15 +136,11 @@ FROM (
         USING (queue_manager, store, kind, sequence)
 )
 WHERE before NOT IN ('unacknowledged', 'uncommitted get') AND uncounted <> uncounted_before
-"""
+""")
 LAW = Law(
     letter="H",
     sentence="What returns with a backout waits the redelivery delay that is in force then; what "
     "has come back more often than its limit, or is rejected, goes; a loss that nobody saw does "
     "not count.",
-    breaches=(
-        Breach("state mismatch", DELAYED),
-        Breach("state mismatch", LIMITED),
-        Breach("state mismatch", UNCOUNTED),
-    ),
+    breaches=(DELAYED, LIMITED, UNCOUNTED),
 )

@@ -1,17 +1,15 @@
 """Frames of room: what queues, topics and all of them hold, and the puts that wait for room."""
 
-from __future__ import annotations
-
-from typing import Final
-
-from ledgermq_spark.laws.entry_frames import POSITIONS_OF_A_STRETCH
 from ledgermq_spark.laws.limits.message_frames import rounded
+from ledgermq_spark.laws.session_frames import POSITIONS_OF_A_STRETCH
+
+FRAMES: dict[str, str] = {}
 
 # What came to queues and topics and what left them, in the order of the moves (§16): a message of a
 # topic counts there, however many subscriptions have it. What a Put brings and nobody wants counts
 # for nothing, but stands here, since the Put had to fit with it. It is asked where there is any
 # limit, of the queue or topic or of all together.
-CHANGES: Final = """
+FRAMES["room_changes"] = """
 WITH
 limits AS (
     SELECT queue_manager, store, kind FROM {quotas}
@@ -34,7 +32,7 @@ WHERE kind <> 'subscription' AND (before = 'new' OR after = 'gone')
 """
 # What each queue or topic holds, and all together (`store` -1), before and after each change. All
 # is summed up by stretches of the log, so that nothing runs over the whole log at once.
-HELD: Final = f"""
+FRAMES["held"] = f"""
 WITH
 both AS (
     SELECT queue_manager, store, kind, position, step, is_put, put_position, size_bytes, change,
@@ -64,7 +62,7 @@ WINDOW until_it AS (PARTITION BY queue_manager, store, kind, stretch ORDER BY po
     ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
 """
 # Quotas in force at a queue or topic, and of all (`store` -1); 0 is none.
-QUOTAS: Final = """
+FRAMES["quotas"] = """
 SELECT queue_manager, store, kind, destination, from_position, until_position, messages_max,
     bytes_max, messages_resume, bytes_resume, blocking_send_policy
 FROM {settings} WHERE kind <> 'subscription'
@@ -75,7 +73,7 @@ FROM {manager_settings}
 """
 # Puts that were not answered at once (§16): until when they waited (null: they wait), how they were
 # answered, and their deadline.
-WAITING: Final = f"""
+FRAMES["waiting_puts"] = f"""
 SELECT queue_manager, session, session_sequence, put.position, target AS destination,
     CAST(size(message_ids) AS BIGINT) AS messages,
     aggregate(zip_with(sizes_bytes, headers_bytes, (content, header) -> content + header),
@@ -85,9 +83,3 @@ SELECT queue_manager, session, session_sequence, put.position, target AS destina
 FROM {{applied}} AS put JOIN {{clock}} USING (queue_manager, position)
 WHERE kind = 'Put' AND (replied_at > position OR replied_at IS NULL)
 """
-FRAMES: Final = {
-    "room_changes": CHANGES,
-    "held": HELD,
-    "quotas": QUOTAS,
-    "waiting_puts": WAITING,
-}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ledgermq_spark.laws.law import state_mismatch
+
 _HELD: Final = "('uncommitted put', 'uncommitted get')"
 # Where a unit of work began; a limit that is altered later counts from state time then (§5).
 _BEGAN_US: Final = "IF(altered_at > began_at, began.time_us, began.begins_us)"
@@ -22,7 +24,7 @@ def _due_us(limit: str, since: str) -> str:
 # due there came first: its session was lost, it lost all it held with a temporary destination, or
 # was given something, which ends its idleness. Altered limits may be over already: then it ends at
 # the entry behind. What began before a stretch is not judged in that.
-TIMED: Final = f"""
+TIMED = state_mismatch(f"""
 WITH
 timed_out AS (
     SELECT queue_manager, session, position FROM {{forced_rollbacks}}
@@ -131,4 +133,4 @@ WHERE CASE WHEN is_timed_out
         AND (before_us < due_us OR before_at = judged.position), FALSE)
     ELSE holds > 0 AND NOT coalesce(is_excused, FALSE)
         AND least(over_us, IF(is_given, NULL, idle_us)) <= now_us END
-"""
+""")

@@ -6,6 +6,8 @@ from typing import Final
 
 from ledgermq_spark.laws.refusals.expressions import stands
 
+FRAMES: dict[str, str] = {}
+
 # Columns of `event.Event` after those that say which store it is.
 EVENT_TYPES: Final = {
     "position": "BIGINT",
@@ -26,7 +28,7 @@ EVENT_TYPES: Final = {
     "flag": "BOOLEAN",
 }
 # Where an entry answered its own operation: what that did comes before the deliveries behind it.
-ANSWERED: Final = """
+FRAMES["answered"] = """
 SELECT queue_manager, position, min(outcome.index) AS index
 FROM {operations} AS operation
 JOIN {outcomes} AS outcome USING (queue_manager, position, session, session_sequence)
@@ -250,4 +252,3 @@ HAPPENED: Final = " UNION ALL ".join(
         _as_events(REFUSED_PUTS, *REFUSED_COLUMNS),
     )
 )
-FRAMES: Final = {"answered": ANSWERED}

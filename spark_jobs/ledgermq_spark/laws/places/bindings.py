@@ -1,13 +1,11 @@
 """Bindings from when until when, and what they hand on (PROTOCOL.md §5, Bind)."""
 
-from __future__ import annotations
-
-from typing import Final
-
 from ledgermq_spark.laws.refusals.expressions import may_stand, spelled, stands
 
+FRAMES: dict[str, str] = {}
+
 # A binding is in force from the Bind that gave it its selector until the next Bind or the Unbind.
-BINDINGS: Final = f"""
+FRAMES["bindings"] = f"""
 WITH told AS (
     SELECT queue_manager, replied_at AS from_position, kind, target AS destination,
         {spelled("selector")} AS selector, get_json_object(settings, '$.topics') AS topics,
@@ -24,7 +22,7 @@ WHERE kind = 'Bind'
 """
 # Messages that sessions put to topics, with each destination that a binding hands them on to. One
 # that began or ended at the entry itself may have done so before or after: `is_sure` is false.
-BOUND: Final = rf"""
+FRAMES["bound"] = rf"""
 WITH
 published AS (
     SELECT queue_manager, destination AS topic, store, sequence, position, put_position, put_index,
@@ -49,8 +47,7 @@ GROUP BY ALL
 """
 # Of the topics' messages, those that are handed on. A subscription that made its topic has the same
 # number as that, and the messages too: their kinds tell them apart.
-HANDED_ON: Final = """
+FRAMES["handed_on"] = """
 SELECT queue_manager, 'topic' AS kind, store, sequence, bool_or(is_sure) AS is_sure FROM {bound}
 GROUP BY ALL
 """
-FRAMES: Final = {"bindings": BINDINGS, "bound": BOUND, "handed_on": HANDED_ON}

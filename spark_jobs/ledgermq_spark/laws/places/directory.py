@@ -21,10 +21,12 @@ from ledgermq.protocol.settings import (
     TOPIC_FIELDS,
 )
 
+FRAMES: dict[str, str] = {}
+
 # A queue or topic begins with what creates it, or with its first use, and ends by Delete or with
 # its connection: an era of its name for each end. It is there from `made_at`; `store` is the
 # position of the operation, which is an earlier one where a Put waited before it was let in (§16).
-DESTINATIONS = """
+FRAMES["destinations"] = """
 WITH
 uses AS (
     SELECT queue_manager, replied_at AS position, reply_index AS index, position AS store,
@@ -60,7 +62,7 @@ WHERE made IS NOT NULL
 """
 # Consumers that were accepted, each with its queue or topic (`place_store`), and of topics with the
 # subscription that it asked for; `closed_at` is null where it is open at the end.
-OPENED_CONSUMERS = """
+FRAMES["opened_consumers"] = """
 WITH closes AS (
     SELECT queue_manager, session, consumer,
         min(struct(replied_at AS position, reply_index AS index)) AS closed_at
@@ -89,7 +91,7 @@ WHERE made_at <= replied_at AND (gone_at IS NULL OR replied_at < gone_at)
 """
 # A subscription is there from the first consumer that none of its identity suits: durable until
 # Unsubscribe, else until the last consumer is closed; what is in flight then may still return.
-STORES = """
+FRAMES["stores"] = """
 WITH
 changes AS (
     SELECT queue_manager, life, subscription, client_id, position, index, 1 AS change
@@ -142,7 +144,7 @@ FROM {destinations}
 # Each consumer that was accepted, open from `opened_at` until `closed_at` (null: open at the end);
 # `store` is where its queue or subscription was made. A topic's subscription has the selector, its
 # consumers have none (PROTOCOL.md §5, §12).
-CONSUMERS = """
+FRAMES["consumers"] = """
 SELECT one.queue_manager, session, consumer, one.position AS opened_at,
     one.closed_at.position AS closed_at, wanted.destination AS destination,
     IF(one.life IS NULL, wanted.place_store, sub.store) AS store,
@@ -155,7 +157,7 @@ FROM {opened_consumers} AS one LEFT JOIN {stores} AS sub ON sub.queue_manager = 
 """
 # What changes the credit of a consumer: its Gets with their options (null: as before), and what
 # withdraws it all, which is a credit of 0; `told_index` is where that was told.
-CREDITS: Final = """
+FRAMES["credits"] = """
 SELECT queue_manager, replied_at AS position, kind, session, consumer, number AS credit, options,
     reply_index AS told_index
 FROM {applied} WHERE kind = 'Get' AND reply = 'Accepted'
@@ -227,7 +229,7 @@ def _in_force(given: dict[str, tuple[str, str]], fields: dict[str, str]) -> str:
     )
 
 
-DESTINATION_SETTINGS = f"""
+FRAMES["destination_settings"] = f"""
 WITH
 given AS (
     SELECT queue_manager, replied_at AS position,
@@ -266,7 +268,7 @@ def _in_force_of(name: str) -> str:
 
 # Settings of a topic are those of its subscriptions too, as long as anything of them is there. What
 # none of them says of redelivery the queue manager does, but for its error destination.
-SETTINGS = f"""
+FRAMES["settings"] = f"""
 WITH
 own AS (
     SELECT * FROM {{destination_settings}}
@@ -298,7 +300,7 @@ FROM own JOIN rules ON whose = queue_manager
     AND (ends_at IS NULL OR from_position < ends_at)
 """
 # Those of the queue manager: the first row is before all entries.
-MANAGER_SETTINGS = f"""
+FRAMES["manager_settings"] = f"""
 WITH given AS (
     SELECT queue_manager, replied_at AS position, flag AS automatic_creation, maximum_lifetime_ms,
         from_json(settings, '{schema_of(MANAGER_GIVEN)}') AS told
@@ -311,13 +313,3 @@ SELECT queue_manager, position AS from_position, lead(position) OVER life AS unt
     {_in_force(MANAGER_GIVEN, MANAGER_FIELDS)}
 FROM given WINDOW life AS (PARTITION BY queue_manager ORDER BY position)
 """
-FRAMES: Final = {
-    "destinations": DESTINATIONS,
-    "opened_consumers": OPENED_CONSUMERS,
-    "stores": STORES,
-    "consumers": CONSUMERS,
-    "credits": CREDITS,
-    "destination_settings": DESTINATION_SETTINGS,
-    "settings": SETTINGS,
-    "manager_settings": MANAGER_SETTINGS,
-}

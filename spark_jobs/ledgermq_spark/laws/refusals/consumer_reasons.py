@@ -1,9 +1,5 @@
 """Why consumers are not opened or given credit: PROTOCOL.md §5, §12, §13, and subscriptions."""
 
-from __future__ import annotations
-
-from typing import Final
-
 from ledgermq.protocol.limits import CONSUMER_NUMBER_MAX, CREDIT_MAX, TIMING_MS_MAX
 from ledgermq_spark.laws.refusals.expressions import (
     is_destination,
@@ -14,9 +10,11 @@ from ledgermq_spark.laws.refusals.expressions import (
     stands,
 )
 
+FRAMES: dict[str, str] = {}
+
 # Subscriptions that are asked for by name, and who uses them when that comes; one that ends there
 # is what the operation itself ends or makes anew, or a shared one whose last consumer was lost.
-ASKED_FOR: Final = f"""
+FRAMES["asked_for"] = f"""
 WITH
 asked AS (
     SELECT queue_manager, position, subscription, of_client_id AS client_id,
@@ -51,7 +49,7 @@ SELECT queue_manager, position, store, shared, selector, no_local, topic_store,
 FROM found LEFT JOIN receivers USING (queue_manager, position)
     LEFT JOIN held USING (queue_manager, position)
 """
-OPENING: Final = f"""
+FRAMES["opening_reasons"] = f"""
 WITH asked AS (
     SELECT one.*, consumer_highest, place.store, automatic_creation
     FROM {{conduct}} AS one JOIN {{units}} USING (queue_manager, session, position)
@@ -87,7 +85,7 @@ SELECT queue_manager, position, FALSE AS late, CASE
     END AS due
 FROM asked LEFT JOIN {{asked_for}} AS known USING (queue_manager, position)
 """
-UNSUBSCRIBING: Final = """
+FRAMES["unsubscribing_reasons"] = """
 SELECT queue_manager, position, FALSE AS late, CASE
     WHEN known.store IS NULL THEN 'subscription-unknown'
     WHEN consumers > 0 OR in_flight > 0 THEN 'subscription-in-use'
@@ -98,7 +96,7 @@ FROM (SELECT queue_manager, position FROM {conduct} WHERE conduct = 'next'
 """
 # Standing credit before each Get; that of one who has asked for whole logical messages is known
 # from below only, for several segments cost one.
-CREDIT_ERAS: Final = """
+FRAMES["credit_eras"] = """
 WITH events AS (
     SELECT queue_manager, session, consumer, position, told_index AS index, 0 AS rank, TRUE AS asks,
         0 AS credit, FALSE AS is_reset, FALSE AS is_whole
@@ -118,7 +116,7 @@ WINDOW before AS (PARTITION BY queue_manager, session, consumer ORDER BY positio
     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 """
 # What is left of it in the end.
-CREDITS_LEFT: Final = """
+FRAMES["credits_left"] = """
 SELECT queue_manager, session, consumer, sum(credit) AS credit
 FROM (
     SELECT *, max(era + CAST(is_reset AS INT)) OVER (PARTITION BY queue_manager, session, consumer)
@@ -128,7 +126,7 @@ FROM (
 WHERE era = last_era
 GROUP BY ALL
 """
-GETTING: Final = f"""
+FRAMES["getting_reasons"] = f"""
 WITH
 standing AS (
     SELECT *, coalesce(sum(credit) OVER before, 0) AS lowest, IF(coalesce(was_whole, FALSE),
@@ -161,8 +159,3 @@ SELECT queue_manager, position, FALSE AS late, CASE
     END AS due
 FROM asked
 """
-FRAMES: Final = {
-    "asked_for": ASKED_FOR,
-    "credit_eras": CREDIT_ERAS,
-    "credits_left": CREDITS_LEFT,
-}

@@ -17,6 +17,8 @@ from ledgermq_spark.laws.places.directory import MANAGER_GIVEN, schema_of
 from ledgermq_spark.laws.refusals.expressions import is_destination, is_name, name_in, place, stands
 from ledgermq_spark.tables.events import IN_FLIGHT
 
+FRAMES: dict[str, str] = {}
+
 LAST_VALUE_KEY: Final = "get_json_object(one.settings, '$.last_value_key')"
 SEGMENT_BYTES_MAX: Final = 2**40
 SEGMENTS_MAX: Final = 99_999
@@ -56,7 +58,7 @@ def _own_settings_are_wrong() -> str:
 
 # What is to be made, altered or deleted, with the one that is there; what ends with its entry is
 # what the operation deletes, or a temporary one whose connection ended before.
-NAMED_PLACES: Final = """
+FRAMES["named_places"] = """
 SELECT one.*, store, made_at
 FROM (
     SELECT *, IF(kind IN ('CreateQueue', 'AlterQueue', 'DeleteQueue'), concat('queue:', target),
@@ -71,7 +73,7 @@ LEFT JOIN {destinations} AS place ON place.queue_manager = one.queue_manager
     AND (gone_at IS NULL OR gone_at > one.position
         OR gone_at = one.position AND told = 'Accepted')
 """
-MAKING: Final = f"""
+FRAMES["making_reasons"] = f"""
 SELECT one.queue_manager, one.position, FALSE AS late, CASE
     WHEN one.kind = 'CreateTemporary' THEN CASE
         WHEN NOT ({is_destination("one.destination")} AND {is_name(name_in("one.destination"))}
@@ -97,7 +99,7 @@ LEFT JOIN {{destination_settings}} AS was ON was.queue_manager = one.queue_manag
     AND was.store = one.store AND was.from_position < one.position
     AND (was.until_position IS NULL OR was.until_position >= one.position)
 """
-DELETING: Final = f"""
+FRAMES["deleting_reasons"] = f"""
 WITH
 asked AS (
     SELECT queue_manager, position, kind, destination, of_connection, store, made_at,
@@ -156,7 +158,7 @@ FROM asked LEFT JOIN receivers USING (queue_manager, position)
     LEFT JOIN held USING (queue_manager, position) LEFT JOIN named USING (queue_manager, position)
     LEFT JOIN durable USING (queue_manager, position)
 """
-BINDING: Final = f"""
+FRAMES["binding_reasons"] = f"""
 WITH asked AS (
     SELECT queue_manager, position, kind, target, selector,
         get_json_object(settings, '$.topics') AS topics,
@@ -178,7 +180,7 @@ LEFT JOIN {{bindings}} AS standing ON standing.queue_manager = one.queue_manager
     AND (until_position IS NULL OR until_position >= one.position)
 """
 # Settings of the queue manager; those of the storage as they would be after the change (§19).
-MANAGING: Final = f"""
+FRAMES["managing_reasons"] = f"""
 WITH asked AS (
     SELECT one.queue_manager, one.position, one.maximum_lifetime_ms, settings, told.*,
         coalesce(get_json_object(settings, '$.error_destination'), '') AS error_target,
@@ -214,4 +216,3 @@ SELECT one.queue_manager, position, FALSE AS late, CASE WHEN
     END AS due
 FROM asked AS one {place("error", "error_target")}
 """
-FRAMES: Final = {"named_places": NAMED_PLACES}

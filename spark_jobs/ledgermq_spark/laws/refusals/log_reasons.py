@@ -1,9 +1,5 @@
 """Why entries outside sessions are refused: what cannot be read, Open, and what workers write."""
 
-from __future__ import annotations
-
-from typing import Final
-
 from ledgermq.protocol.limits import (
     CLIENT_CHARACTERS_MAX,
     LANE_MAX,
@@ -15,10 +11,12 @@ from ledgermq.protocol.limits import (
 )
 from ledgermq_spark.laws.refusals.expressions import is_name, names_nobody
 
-MODES: Final = "'AUTO', 'CLIENT', 'DUPS_OK', 'INDIVIDUAL', 'TRANSACTED'"
+FRAMES: dict[str, str] = {}
+
+MODES = "'AUTO', 'CLIENT', 'DUPS_OK', 'INDIVIDUAL', 'TRANSACTED'"
 # What each Open finds: its connection, and the connection that has its client id, as the first
 # session of each brought them.
-DUE: Final = f"""
+FRAMES["log_reasons"] = f"""
 WITH
 first AS (
     SELECT queue_manager, session AS position, struct(connection, lane, client_id, takeover,

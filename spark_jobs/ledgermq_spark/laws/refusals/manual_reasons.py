@@ -1,22 +1,20 @@
 """Why what is done by hand is refused: PROTOCOL.md §5 Correct, §8 Upgrade, §17, §18, §21, §22."""
 
-from __future__ import annotations
-
-from typing import Final
-
 from ledgermq.protocol.limits import RELOCATED_MESSAGES_MAX, RELOCATED_PLACES_MAX
 from ledgermq_spark.laws.refusals.expressions import is_destination, names_nobody, place, stands
 from ledgermq_spark.tables.events import IN_FLIGHT
 
+FRAMES: dict[str, str] = {}
+
 # What operations by hand on messages ask for.
-HANDLED: Final = (
+HANDLED = (
     "target STRING, to_origin BOOLEAN, actor STRING, reason STRING, "
     "selection STRUCT<source: STRING, subscription: STRING, client_id: STRING, durable: BOOLEAN, "
     "selector: STRING, sequences: ARRAY<STRUCT<first: BIGINT, last: BIGINT>>, "
     "after_sequence: BIGINT, limit: BIGINT>"
 )
 # Which messages are meant, and where they go (§17).
-HANDLING: Final = f"""
+FRAMES["handling_reasons"] = f"""
 WITH asked AS (
     SELECT queue_manager, position, kind, settings, told.target, told.to_origin, told.actor,
         told.reason, told.selection.source, told.selection.subscription,
@@ -48,7 +46,7 @@ LEFT JOIN {{stores}} AS known ON known.queue_manager = one.queue_manager
 """
 # The message as it was before it was put right: what an accepted Correct moved it from, or before
 # it was delivered in the entry of one that was refused, as is what waits for another in doubt.
-CORRECTING: Final = f"""
+FRAMES["correcting_reasons"] = f"""
 WITH
 asked AS (
     SELECT one.queue_manager, one.position, number, action, told, store
@@ -76,7 +74,7 @@ SELECT queue_manager, position, FALSE AS late, CASE
 FROM asked LEFT JOIN moved USING (queue_manager, position)
 """
 # Sessions and units of work that administration ends (§18).
-ENDING: Final = f"""
+FRAMES["ending_reasons"] = f"""
 WITH
 asked AS (
     SELECT one.queue_manager, one.position, one.kind, one.session, number, actor, why,
@@ -111,7 +109,7 @@ LEFT JOIN (
 ) USING (queue_manager, number, position)
 """
 # What a Relocate says of a message that is at one of its places is what its Put said (§22).
-RELOCATING: Final = f"""
+FRAMES["relocating_reasons"] = f"""
 WITH
 asked AS (
     SELECT *, from_json(get_json_object(settings, '$.places'), 'ARRAY<ARRAY<ARRAY<BIGINT>>>')
@@ -155,7 +153,7 @@ FROM asked LEFT JOIN different USING (queue_manager, position)
 """
 # Each entry that concerns the journal rests on those before, which are taken as they were answered:
 # so are those that were carried here. There are few of them.
-JOURNAL: Final = """
+FRAMES["journal_reasons"] = """
 SELECT queue_manager, judged.position, FALSE AS late, judged.reason AS due
 FROM (
     SELECT queue_manager, explode(backup_reasons(array_sort(collect_list(
@@ -170,7 +168,7 @@ FROM (
     GROUP BY queue_manager
 )
 """
-UPGRADING: Final = """
+FRAMES["upgrading_reasons"] = """
 SELECT one.queue_manager, one.position, FALSE AS late, IF(one.number <= coalesce(max(IF(
         earlier.kind = 'Upgrade', earlier.number, NULL)), 1) OR one.number > coalesce(max(IF(
         earlier.kind = 'VersionOffered', earlier.number, NULL)), 1), 'version-invalid', NULL) AS due

@@ -4,10 +4,6 @@ What rests on the groups that a queue holds, on how much it and the storage hold
 before, is told by the moves of many: there the answer is believed, where it can be.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from ledgermq.protocol.limits import (
     BLOCKED_MESSAGES_MAX,
     BLOCKED_PUTS_MAX,
@@ -23,10 +19,12 @@ from ledgermq.protocol.limits import (
     TIMING_MS_MAX,
     UNIT_OF_WORK_DESTINATIONS_MAX,
 )
+from ledgermq_spark.laws.once.sources import LAST
 from ledgermq_spark.laws.refusals.expressions import is_destination, is_name, name_in, stands
-from ledgermq_spark.laws.sources.source_frames import LAST
 
-PUTTING: Final = f"""
+FRAMES: dict[str, str] = {}
+
+FRAMES["putting_reasons"] = f"""
 WITH
 asked AS (
     SELECT one.*, late, open_puts, open_bytes, unit_ended_by, commit_waits,

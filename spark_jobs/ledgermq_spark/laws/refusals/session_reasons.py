@@ -1,16 +1,14 @@
 """Why operations on deliveries and units of work are refused: PROTOCOL.md §5 and §18."""
 
-from __future__ import annotations
-
-from typing import Final
-
 from ledgermq.protocol.limits import DESCRIPTION_CHARACTERS_MAX, TIMING_MS_MAX
+
+FRAMES: dict[str, str] = {}
 
 # Units of work that ended while puts of theirs waited, which are refused then and a Commit that
 # waits with them, whatever it asks for (§16). Where an operation ends one, all that is due comes
 # before: a put whose time was up timed out, and what the Commit was told then is not due to the
 # end. Where the session or a limit was due (`is_either`), that may have come before the time-out.
-ENDED_UNITS: Final = """
+FRAMES["ended_units"] = """
 WITH
 ends AS (
     SELECT queue_manager, session, ended_at AS position, ended_due
@@ -36,7 +34,7 @@ FROM ends JOIN refused USING (queue_manager, session, position)
 JOIN {clock} USING (queue_manager, position)
 """
 # What is settled, given back or committed; `late` a Commit that waited, when it was answered.
-SETTLING: Final = f"""
+FRAMES["settling_reasons"] = f"""
 WITH
 consumers AS (
     SELECT queue_manager, session, consumer, opened_at, closed_at FROM {{consumers}}
@@ -103,4 +101,3 @@ LEFT JOIN (
     SELECT queue_manager, session, position AS judged_at, is_ended, is_either FROM {{ended_units}}
 ) USING (queue_manager, session, judged_at)
 """
-FRAMES: Final = {"ended_units": ENDED_UNITS}

@@ -1,15 +1,13 @@
 """Frames of units of work: what each holds where an operation of its session comes."""
 
-from __future__ import annotations
-
-from typing import Final
+FRAMES: dict[str, str] = {}
 
 # How each session stands before each of its operations that was next, and (`late`) before a Commit
 # that waited when it was answered: open puts and their bytes, the highest delivery and consumer so
 # far, the reason that refuses it if it was ended, whether a Commit waits, how many puts wait.
 # Within an entry things come in the order of its outcomes; what waits on comes last, and open puts
 # to temporary destinations vanish with the end of their connection.
-UNITS: Final = """
+FRAMES["units"] = """
 WITH
 sized AS (
     SELECT *, IF(kind = 'Put', size(message_ids), 0) AS count, IF(kind = 'Put',
@@ -98,7 +96,7 @@ FROM summed WHERE late IS NOT NULL
 # and how many of them are in flight, all and of the consumer that they are about. What names more
 # than its session was ever given is not taken apart. A Commit that is refused consumes nothing: one
 # that waited did before it, in the same entry.
-RANGES: Final = """
+FRAMES["ranges"] = """
 WITH
 asked AS (
     SELECT queue_manager, session, position, judged_at, late, consumer, delivery_highest,
@@ -135,4 +133,3 @@ SELECT queue_manager, session, position, late, IF(highest <= delivery_highest, a
     coalesce(in_flight, 0) AS in_flight, coalesce(of_consumer, 0) AS of_consumer
 FROM asked LEFT JOIN flying USING (queue_manager, session, position, late)
 """
-FRAMES: Final = {"units": UNITS, "ranges": RANGES}

@@ -1,11 +1,7 @@
 """What administration chose in law D: all that it named and nobody held, and nothing else (§17)."""
 
-from __future__ import annotations
-
-from typing import Final
-
 from ledgermq.protocol.limits import HANDLED_MESSAGES_MAX, NUMBERS_EXAMINED_MAX
-from ledgermq_spark.laws.law import Breach
+from ledgermq_spark.laws.law import state_mismatch
 from ledgermq_spark.laws.refusals.manual_reasons import HANDLED
 
 # A message is named for sure if it was there before that entry and did nothing at it but what was
@@ -14,7 +10,7 @@ from ledgermq_spark.laws.refusals.manual_reasons import HANDLED
 # last message that it touched; which that is, nothing says where more moved than it was told of,
 # as those of a parked group do by themselves. Where a message stands several times, the first ones
 # were copied.
-CHOSEN: Final = f"""
+CHOSEN = state_mismatch(f"""
 WITH
 asked AS (
     SELECT queue_manager, replied_at AS position, session, kind, reply_number AS told,
@@ -112,9 +108,9 @@ SELECT queue_manager, position, coalesce(place.store, -1) AS store, -1 AS sequen
     concat(coalesce(touched, 0), ' of those named') AS found
 FROM places AS place LEFT JOIN judged USING (queue_manager, position)
 WHERE missed > 0 OR coalesce(touched, 0) < place.told
-"""
+""")
 # As many messages are touched as is told; others may be moved at that entry too.
-TOUCHED: Final = """
+TOUCHED = state_mismatch("""
 WITH
 asked AS (
     SELECT queue_manager, replied_at AS position, session, kind, CASE
@@ -142,5 +138,4 @@ WHERE due < 0 OR CASE kind
     WHEN 'MoveMessages' THEN coalesce(moved, 0) < due OR removed > 0
     WHEN 'CopyMessages' THEN coalesce(copied, 0) < due OR removed > 0
     ELSE coalesce(removed, 0) <> coalesce(due, 0) END
-"""
-BREACHES: Final = (Breach("state mismatch", CHOSEN), Breach("state mismatch", TOUCHED))
+""")

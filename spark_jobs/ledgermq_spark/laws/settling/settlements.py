@@ -1,12 +1,10 @@
 """Law D: an accepted settlement consumes or returns what it names, and counts as it says."""
 
-from __future__ import annotations
-
-from ledgermq_spark.laws.law import Breach, Law
+from ledgermq_spark.laws.law import Law, lost, state_mismatch, unexpected
 from ledgermq_spark.laws.settling import by_hand
 
 # What an end brings back: all that the session has in flight, once.
-LEFT_BEHIND = """
+LEFT_BEHIND = lost("""
 WITH
 again AS (
     SELECT queue_manager, session, position FROM {operations} WHERE session_sequence > 0
@@ -35,10 +33,10 @@ SELECT queue_manager, due_at AS position, store, sequence, session,
     'returned' AS expected, concat('delivery ', delivery) AS found
 FROM due
 WHERE is_flight = 1 AND due_at IS NOT NULL AND (left_at IS NULL OR left_at > due_at)
-"""
+""")
 # Only what the application saw counts as backed out; everything where it could not say that: of a
 # session that was lost, or a unit of work that was ended.
-BACKOUTS = """
+BACKOUTS = state_mismatch("""
 WITH
 seen AS (
     SELECT queue_manager, session, position AS left_at, delivery FROM {named}
@@ -59,9 +57,9 @@ FROM (
     WHERE left_at IS NOT NULL AND left_as NOT IN ('consumed', 'removed')
 )
 WHERE left_backouts <> backouts + due
-"""
+""")
 # Nothing leaves flight by itself.
-UNASKED = """
+UNASKED = unexpected("""
 WITH asked AS (
     SELECT queue_manager, session, position AS left_at FROM {outcomes}
     WHERE kind IN ('Returned', 'SessionEnded')
@@ -78,10 +76,10 @@ FROM {flights} LEFT ANTI JOIN asked USING (queue_manager, session, left_at)
     LEFT ANTI JOIN (SELECT queue_manager, sequence, position AS left_at FROM {corrected})
         USING (queue_manager, sequence, left_at)
 WHERE left_at IS NOT NULL AND left_as <> 'consumed'
-"""
+""")
 # What an operation names leaves flight by it: consumed by an Acknowledge or Commit, and by nothing
 # else. After its unit of work was ended otherwise, a Rollback names nothing.
-SETTLED = """
+SETTLED = lost("""
 WITH
 turns AS (
     SELECT queue_manager, session, replied_at AS position, TRUE AS is_rollback FROM {applied}
@@ -114,17 +112,11 @@ SELECT queue_manager, coalesce(due_at, left_at) AS position, coalesce(store, -1)
         AS found
 FROM named FULL JOIN ends AS flight USING (queue_manager, session, delivery)
 WHERE IF(kind IS NULL, left_so = 'consumed', NOT (left_at <=> due_at AND left_so <=> due_as))
-"""
+""")
 LAW = Law(
     letter="D",
     sentence="An accepted settlement consumes or returns exactly what it names; an end of a unit "
     "of work or session returns all it held; backouts count what was seen, and all of what was "
     "lost; what is done by hand touches the messages that it names, as many as it says.",
-    breaches=(
-        Breach("lost", LEFT_BEHIND),
-        Breach("state mismatch", BACKOUTS),
-        Breach("unexpected", UNASKED),
-        Breach("lost", SETTLED),
-        *by_hand.BREACHES,
-    ),
+    breaches=(LEFT_BEHIND, BACKOUTS, UNASKED, SETTLED, by_hand.CHOSEN, by_hand.TOUCHED),
 )

@@ -1,12 +1,12 @@
 """What is written again: law I asks where the bodies of messages stand (PROTOCOL.md §22)."""
 
-from __future__ import annotations
+from ledgermq_spark.laws.law import altered_outcome, state_mismatch
 
-from typing import Final
+FRAMES: dict[str, str] = {}
 
 # The places that accepted Relocates name, each with what is there: `is_there` says that the message
 # of that Put is there, so that its body stands at the position of the entry, at `body_index`.
-RELOCATED: Final = """
+FRAMES["relocated"] = """
 WITH
 told AS (
     SELECT queue_manager, session, replied_at AS position, from_json(settings,
@@ -32,7 +32,7 @@ SELECT places.*, coalesce(come_at <= places.position
 FROM places LEFT JOIN lives USING (queue_manager, store, sequence, put_position, put_index)
 """
 # A writer is told how many places had the message, and how many had not.
-COUNTED: Final = """
+COUNTED = altered_outcome("""
 WITH due AS (
     SELECT queue_manager, position AS replied_at, count_if(is_there) AS affected,
         count_if(NOT is_there) AS skipped
@@ -45,10 +45,10 @@ SELECT queue_manager, replied_at AS position, -1 AS store, -1 AS sequence, sessi
 FROM (SELECT * FROM {applied} WHERE kind = 'Relocate' AND reply = 'Administered')
     LEFT JOIN due USING (queue_manager, replied_at)
 WHERE reply_number <> coalesce(affected, 0) OR reply_count <> coalesce(skipped, 0)
-"""
+""")
 # A body stands where it was written last; elsewhere too. What moves at the entry of a Relocate may
 # do so before or after it. Bodies that stand still are not put in order.
-STANDING: Final = """
+STANDING = state_mismatch("""
 WITH
 unsteady AS (
     SELECT queue_manager, store, sequence FROM {moves} WHERE kind <> 'topic' AND sequence >= 0
@@ -79,9 +79,9 @@ SELECT queue_manager, position, store, sequence, session,
     due AS expected, body AS found
 FROM compared
 WHERE is_written = 0 AND written_at <> position AND body <> due
-"""
+""")
 # What comes from elsewhere has the body that it had there.
-CARRIED: Final = """
+CARRIED = state_mismatch("""
 WITH
 came AS (
     SELECT queue_manager, position, put_position, put_index, store, sequence, session,
@@ -103,5 +103,4 @@ SELECT queue_manager, position, store, sequence, session,
 FROM came LEFT JOIN left_for USING (queue_manager, position, put_position, put_index)
 WHERE IF(session >= 0, struct(body_position, body_index) <> struct(put_position, put_index),
     bodies IS NOT NULL AND NOT array_contains(bodies, concat_ws(' ', body_position, body_index)))
-"""
-FRAMES: Final = {"relocated": RELOCATED}
+""")

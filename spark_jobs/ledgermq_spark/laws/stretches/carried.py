@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.tables.events import IN_FLIGHT
 
+CARRIED: dict[str, str] = {}
+
 # Operations as they were, but for Gets: the last one of a consumer asks for all that it has, in the
 # options that are in force, those before it for nothing.
-OPERATIONS: Final = """
+CARRIED["operations"] = """
 WITH
 gets AS (
     SELECT queue_manager, session, consumer, max(replied_at) AS position,
@@ -33,7 +35,7 @@ FROM {operations} AS operation LEFT SEMI JOIN chosen USING (queue_manager, posit
 """
 # Answers to these, and ends of sessions. Of deliveries the number of the last one is enough, and
 # that something in doubt was among them: they are carried as if of nothing.
-OUTCOMES: Final = """
+CARRIED["outcomes"] = """
 WITH
 replies AS (
     SELECT queue_manager, session, session_sequence, position
@@ -78,7 +80,7 @@ FROM {outcomes} AS told LEFT SEMI JOIN chosen USING (queue_manager, position, in
 """
 # Of messages that are carried where each came from and where it is gone to, and how its last
 # delivery began and ended; those before it left it as it was, but for a session's last one.
-MOVES: Final = f"""
+CARRIED["moves"] = f"""
 SELECT move.*
 FROM {{moves}} AS move
     LEFT SEMI JOIN {{carried_puts}} USING (queue_manager, put_position, put_index)
@@ -91,30 +93,24 @@ FROM {{moves}} AS move
 WHERE NOT coalesce(is_last IS NULL AND struct(position, step) < delivered_at
     AND (before IN {IN_FLIGHT} OR after IN {IN_FLIGHT} OR before = 'delayed'), FALSE)
 """
-CLOCK: Final = """
+CARRIED["clock"] = """
 SELECT clock.* FROM {clock} AS clock LEFT SEMI JOIN (
     SELECT queue_manager, position FROM {carried_positions}
     UNION SELECT queue_manager, session FROM {carried_sessions}
 ) USING (queue_manager, position)
 """
 # What law F knows of stores that are there or have something.
-STORES: Final = """
+CARRIED["stores_before"] = """
 SELECT queue_manager, store, number, text FROM {stores_left} LEFT SEMI JOIN (
     SELECT queue_manager, store FROM {stores} WHERE gone_at IS NULL
     UNION
     SELECT queue_manager, store FROM {last_moves} WHERE state <> 'gone'
 ) USING (queue_manager, store)
 """
-SINCE: Final = "SELECT queue_manager, end_at AS position FROM {log_end}"
-CARRIED: Final = {
-    "operations": OPERATIONS,
-    "outcomes": OUTCOMES,
-    "moves": MOVES,
-    "clock": CLOCK,
-    "since": SINCE,
+CARRIED["since"] = "SELECT queue_manager, end_at AS position FROM {log_end}"
+CARRIED |= {
     "stood": "SELECT * FROM {standing}",
     "segments_before": "SELECT * FROM {segments}",
-    "stores_before": STORES,
 }
 
 

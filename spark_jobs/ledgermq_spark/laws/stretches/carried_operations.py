@@ -3,14 +3,12 @@
 Each is carried for a sentence of some law that may still be asked of it; what is over is not.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from ledgermq_spark.tables.events import IN_FLIGHT
 
+FRAMES: dict[str, str] = {}
+
 # Each message at each place where it came to be: as what its moves leave it, and its last delivery.
-LAST_MOVES: Final = f"""
+FRAMES["last_moves"] = f"""
 SELECT queue_manager, store, kind, sequence, put_position, put_index,
     max_by(after, (position, step)) AS state, max(position) AS position,
     max(IF(after IN {IN_FLIGHT}, struct(position, step), NULL)) AS delivered_at
@@ -23,9 +21,9 @@ FROM {{moves}} WHERE 'uncommitted put' IN (before, after)
 GROUP BY queue_manager, store, kind, put_position, put_index
 HAVING state = 'uncommitted put'
 """
-LIVING_SESSIONS: Final = "SELECT queue_manager, session FROM {sessions} WHERE ended_at IS NULL"
+FRAMES["living_sessions"] = "SELECT queue_manager, session FROM {sessions} WHERE ended_at IS NULL"
 # The last of each kind that ended a unit of work, or returned all that a session held.
-LAST_ENDS: Final = """
+FRAMES["last_ends"] = """
 SELECT queue_manager, session, kind, max(position) AS position, max(replied_at) AS replied_at
 FROM (
     SELECT queue_manager, session, kind, position, replied_at FROM {applied}
@@ -36,7 +34,7 @@ FROM (
 GROUP BY ALL
 """
 # What living sessions said that they hand over, as far as nothing they said goes beyond it (law H).
-LAST_HANDED: Final = """
+FRAMES["last_handed"] = """
 SELECT queue_manager, session, max_by(position, (least_through, position)) AS position,
     max(least_through) AS delivery
 FROM {handed} LEFT SEMI JOIN {living_sessions} USING (queue_manager, session)
@@ -54,7 +52,7 @@ SELECT queue_manager, session, told_at, delivery FROM (
 )
 WHERE is_last AND (is_highest OR left_at IS NULL)
 """
-LAST_DELIVERIES: Final = """
+FRAMES["last_deliveries"] = """
 SELECT queue_manager, session, max(delivery) AS delivery
 FROM {moves} LEFT SEMI JOIN {living_sessions} USING (queue_manager, session)
 WHERE delivery > 0
@@ -65,7 +63,7 @@ SELECT queue_manager, session, delivery FROM {last_handed} WHERE delivery > 0
 # Messages whose lives are carried, wherever they are: what is somewhere, what numbers go on from,
 # and the first of each put whose deduplication id is remembered; open puts that vanished
 # count in their unit of work until it ends.
-CARRIED_PUTS: Final = """
+FRAMES["carried_puts"] = """
 SELECT queue_manager, put_position, put_index FROM {last_moves} WHERE state <> 'gone'
 UNION
 SELECT queue_manager, put.put_position, put.put_index FROM (
@@ -89,7 +87,7 @@ FROM {moves} AS move LEFT SEMI JOIN {living_sessions} USING (queue_manager, sess
 WHERE before = 'uncommitted put' AND cause = 'purged' AND position >= coalesce(ended_at, -1)
 """
 # Operations of living sessions, and those that are the last of their kind.
-CARRIED_FIRST: Final = """
+FRAMES["carried_first"] = """
 WITH
 heard AS (
     SELECT queue_manager, session, position, session_sequence, answered_number,
@@ -195,7 +193,7 @@ GROUP BY queue_manager, store, sequence
 """
 # Subscriptions that there are or that consumers carried so far asked for, until they end: what made
 # and ended each, and of those that end with their last consumer enough consumers to outlast it all.
-CARRIED_SUBSCRIPTIONS: Final = """
+FRAMES["carried_subscriptions"] = """
 WITH
 unsubscribed AS (
     SELECT queue_manager, replied_at AS gone_at, TRUE AS is_unsubscribed FROM {applied}
@@ -261,7 +259,7 @@ WHERE life <> 'durable' AND outlasts AND position >= since
 """
 # Destinations that there are, that messages carried came through or that operations carried so far
 # name: what made each, set it, and ended it.
-CARRIED_DESTINATIONS: Final = """
+FRAMES["carried_destinations"] = """
 WITH
 uses AS (
     SELECT queue_manager, position, replied_at, kind,
@@ -298,7 +296,7 @@ WHERE kind NOT IN ('Put', 'OpenConsumer') AND replied_at >= made_at
     AND coalesce(replied_at <= gone_at, TRUE)
 """
 # Bindings that there are.
-CARRIED_BINDINGS: Final = """
+FRAMES["carried_bindings"] = """
 SELECT queue_manager, applied.position
 FROM {applied} AS applied JOIN (
     SELECT queue_manager, from_position AS replied_at FROM {bindings} WHERE until_position IS NULL
@@ -307,7 +305,7 @@ WHERE kind = 'Bind'
 """
 # All of these, with what closed consumers, what ended bindings, and the first of what was sent
 # again.
-CARRIED_POSITIONS: Final = """
+FRAMES["carried_positions"] = """
 WITH
 chosen AS (
     SELECT * FROM {carried_first}
@@ -338,7 +336,7 @@ GROUP BY queue_manager, target, topics
 """
 # Sessions of all that; of a connection that is there, or that a destination is for, so many that
 # one is open at any time between the first and the last.
-CARRIED_SESSIONS: Final = """
+FRAMES["carried_sessions"] = """
 WITH
 temporary AS (
     SELECT DISTINCT queue_manager, split_part(destination, '/', 2) AS connection,
@@ -361,17 +359,3 @@ SELECT queue_manager, session
 FROM {operations} LEFT SEMI JOIN {carried_positions} USING (queue_manager, position)
     LEFT SEMI JOIN {sessions} USING (queue_manager, session)
 """
-FRAMES: Final = {
-    "last_moves": LAST_MOVES,
-    "living_sessions": LIVING_SESSIONS,
-    "last_ends": LAST_ENDS,
-    "last_handed": LAST_HANDED,
-    "last_deliveries": LAST_DELIVERIES,
-    "carried_puts": CARRIED_PUTS,
-    "carried_first": CARRIED_FIRST,
-    "carried_subscriptions": CARRIED_SUBSCRIPTIONS,
-    "carried_destinations": CARRIED_DESTINATIONS,
-    "carried_bindings": CARRIED_BINDINGS,
-    "carried_positions": CARRIED_POSITIONS,
-    "carried_sessions": CARRIED_SESSIONS,
-}

@@ -1,11 +1,15 @@
-"""Frames of deduplication ids: what each destination remembers where an id is asked for."""
+"""Law Q: what a destination remembers it does not take again, and nothing else vanishes."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from ledgermq_spark.laws.law import Law, duplicated, lost
+
+FRAMES: dict[str, str] = {}
+
 # Moves of the first messages of puts that have an id, where they were put to.
-ID_MOVES: Final = """
+FRAMES["id_moves"] = """
 SELECT moves.*, deduplication_id
 FROM {moves} AS moves JOIN (
     SELECT queue_manager, position AS put_position, deduplication_id FROM {operations}
@@ -15,7 +19,7 @@ WHERE kind <> 'subscription' AND put_index = 0
 """
 # Puts of an id that were numbered: where, since when they are remembered, under which number their
 # first messages. A stretch is told the operations of those that came while time stood still.
-NUMBERED_IDS: Final = """
+FRAMES["numbered_ids"] = """
 SELECT queue_manager, store, deduplication_id, position, step,
     coalesce(begins_us, time_us) AS since_us, coalesce(begins_us > time_us, FALSE) AS stood,
     sequence, put_position
@@ -26,7 +30,7 @@ WHERE before IN ('new', 'uncommitted put') AND sequence >= 0 AND session >= 0
 """
 # Where an id is asked for: by a put outside a unit of work, when it comes and (`late`) when one
 # that waited is answered; by a Commit for each put of its unit of work.
-ASKED_IDS: Final = """
+FRAMES["asked_ids"] = """
 WITH
 asking AS (
     SELECT queue_manager, session, position, FALSE AS late, position AS judged_at, kind, target,
@@ -58,7 +62,7 @@ WHERE since <= judged_at AND coalesce(until >= judged_at, TRUE)
 """
 # Of each put that waited and brought nothing, where the first step is of what was numbered after it
 # in the entry of its reply: its destination may remember less behind that.
-NUMBERED_AFTER: Final = """
+FRAMES["numbered_after"] = """
 SELECT one.queue_manager, one.position, min(step) AS step
 FROM (SELECT * FROM {applied} WHERE has_vanished AND replied_at > position) AS one
     JOIN {applied} AS other ON other.queue_manager = one.queue_manager
@@ -72,7 +76,7 @@ GROUP BY ALL
 # What happens to the memory of each destination, in order. What is numbered while it looks for
 # nothing is not remembered. `rank` counts what is; of the ranks up to `mark_rank` it has forgotten
 # all, as of what is not younger than `mark_us`, and of what came before it looked for nothing last.
-ID_EVENTS: Final = """
+FRAMES["id_events"] = """
 WITH
 settings AS (
     SELECT queue_manager, store, from_position AS position, deduplication_window_ms AS window_ms,
@@ -145,7 +149,7 @@ def remembers(known: str, now: str) -> str:
 # Each id where it is asked for: `first_sequence` is that of the put that is remembered, or null;
 # `sequence` the number that its own put got there, or null; `is_looked_for` whether the
 # destination looks for ids at all.
-KNOWN_IDS: Final = f"""
+FRAMES["known_ids"] = f"""
 WITH
 beside AS (
     SELECT *, last(IF(is_kept, struct(time_us, rank, era, sequence), NULL), TRUE) OVER (
@@ -159,7 +163,7 @@ SELECT queue_manager, store, session, asked_at AS position, late, kind,
 FROM beside AS now WHERE what = 'asked'
 """
 # Puts that destinations remember at the end of the log.
-REMEMBERED_PUTS: Final = f"""
+FRAMES["remembered_puts"] = f"""
 WITH
 ends AS (
     SELECT queue_manager, store,
@@ -181,12 +185,29 @@ FROM kept JOIN now ON now.queue_manager = kept.queue_manager AND now.store = kep
         AND put.position = kept.position
 WHERE {remembers("kept", "now")}
 """
-FRAMES: Final = {
-    "id_moves": ID_MOVES,
-    "numbered_ids": NUMBERED_IDS,
-    "asked_ids": ASKED_IDS,
-    "numbered_after": NUMBERED_AFTER,
-    "id_events": ID_EVENTS,
-    "known_ids": KNOWN_IDS,
-    "remembered_puts": REMEMBERED_PUTS,
-}
+AGAIN = duplicated("""
+SELECT queue_manager, judged_at AS position, store, sequence, session,
+    'a put was numbered though its id was remembered' AS summary,
+    concat_ws(' ', deduplication_id, first_sequence) AS expected,
+    concat_ws(' ', deduplication_id, sequence) AS found
+FROM {known_ids} WHERE kind = 'Put' AND sequence IS NOT NULL AND first_sequence IS NOT NULL
+""")
+# A put that brings nothing says the number of the one that is remembered.
+VANISHED = lost("""
+SELECT queue_manager, replied_at AS position, coalesce(store, -1) AS store, -1 AS sequence, session,
+    'a put vanished that was not put before as its writer was told' AS summary,
+    coalesce(CAST(first_sequence AS STRING), 'its messages') AS expected, reply_number AS found
+FROM (
+    SELECT queue_manager, session, position, replied_at, reply_number, replied_at > position AS late
+    FROM {applied} WHERE has_vanished
+) LEFT JOIN (
+    SELECT queue_manager, session, position, late, store, first_sequence FROM {known_ids}
+) USING (queue_manager, session, position, late)
+WHERE NOT first_sequence <=> reply_number
+""")
+LAW: Final = Law(
+    letter="Q",
+    sentence="Within the window of its destination a put of a deduplication id is put once; the "
+    "next one vanishes and tells its number.",
+    breaches=(AGAIN, VANISHED),
+)

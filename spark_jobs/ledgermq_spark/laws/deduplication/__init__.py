@@ -1,1 +1,0 @@
-"""Puts that come twice: what destinations remember of deduplication ids."""

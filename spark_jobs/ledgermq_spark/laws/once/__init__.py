@@ -1,0 +1,1 @@
+"""What destinations take once: ids and parts of sources that they remember."""
