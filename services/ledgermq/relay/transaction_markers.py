@@ -62,99 +62,67 @@ def _by_partition(*fields: tuple[str, Any]) -> CompactArray:
     return CompactArray(("topic", NAME), ("partitions", parts), TAGS)
 
 
-class _States(Response):
-    API_KEY = 65
-    API_VERSION = 0
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        (
-            "states",
-            CompactArray(
-                ("error_code", Int16),
-                ("transactional_id", NAME),
-                ("state", NAME),
-                ("timeout_ms", Int32),
-                ("start_time_ms", Int64),
-                ("producer_id", Int64),
-                ("producer_epoch", Int16),
-                ("topics", PARTITIONS),
-                TAGS,
-            ),
+def _request(
+    key: int, version: int, items: CompactArray, *answer: tuple[str, Any]
+) -> type[RequestStruct]:
+    """A request of one list, by its number and version in Kafka's protocol, and its answer."""
+    common = {"API_KEY": key, "API_VERSION": version}
+    response = type("_Answer", (Response,), common | {"SCHEMA": Schema(*answer, TAGS)})
+    own = {"FLEXIBLE_VERSION": True, "RESPONSE_TYPE": response}
+    return type(
+        "_Asked", (RequestStruct,), common | own | {"SCHEMA": Schema(("items", items), TAGS)}
+    )
+
+
+_STATES: Final = _request(
+    65,
+    0,
+    CompactArray(NAME),
+    ("throttle_time_ms", Int32),
+    (
+        "states",
+        CompactArray(
+            ("error_code", Int16),
+            ("transactional_id", NAME),
+            ("state", NAME),
+            ("timeout_ms", Int32),
+            ("start_time_ms", Int64),
+            ("producer_id", Int64),
+            ("producer_epoch", Int16),
+            ("topics", PARTITIONS),
+            TAGS,
         ),
+    ),
+)
+_PRODUCER: Final = CompactArray(
+    ("producer_id", Int64),
+    ("producer_epoch", Int32),
+    ("last_sequence", Int32),
+    ("last_timestamp", Int64),
+    ("coordinator_epoch", Int32),
+    ("transaction_offset", Int64),
+    TAGS,
+)
+_PRODUCERS: Final = _request(
+    61,
+    0,
+    PARTITIONS,
+    ("throttle_time_ms", Int32),
+    ("topics", _by_partition(("error_message", NAME), ("producers", _PRODUCER))),
+)
+_MARKERS: Final = _request(
+    27,
+    1,
+    CompactArray(
+        ("producer_id", Int64),
+        ("producer_epoch", Int16),
+        ("is_commit", Boolean),
+        ("topics", PARTITIONS),
+        ("coordinator_epoch", Int32),
         TAGS,
-    )
-
-
-class _AskStates(RequestStruct):
-    FLEXIBLE_VERSION = True
-    API_KEY = 65
-    API_VERSION = 0
-    RESPONSE_TYPE = _States
-    SCHEMA = Schema(("transactional_ids", CompactArray(NAME)), TAGS)
-
-
-class _Producers(Response):
-    API_KEY = 61
-    API_VERSION = 0
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        (
-            "topics",
-            _by_partition(
-                ("error_message", NAME),
-                (
-                    "producers",
-                    CompactArray(
-                        ("producer_id", Int64),
-                        ("producer_epoch", Int32),
-                        ("last_sequence", Int32),
-                        ("last_timestamp", Int64),
-                        ("coordinator_epoch", Int32),
-                        ("transaction_offset", Int64),
-                        TAGS,
-                    ),
-                ),
-            ),
-        ),
-        TAGS,
-    )
-
-
-class _AskProducers(RequestStruct):
-    FLEXIBLE_VERSION = True
-    API_KEY = 61
-    API_VERSION = 0
-    RESPONSE_TYPE = _Producers
-    SCHEMA = Schema(("topics", PARTITIONS), TAGS)
-
-
-class _Written(Response):
-    API_KEY = 27
-    API_VERSION = 1
-    SCHEMA = Schema(
-        ("markers", CompactArray(("producer_id", Int64), ("topics", _by_partition()), TAGS)), TAGS
-    )
-
-
-class _WriteMarkers(RequestStruct):
-    FLEXIBLE_VERSION = True
-    API_KEY = 27
-    API_VERSION = 1
-    RESPONSE_TYPE = _Written
-    SCHEMA = Schema(
-        (
-            "markers",
-            CompactArray(
-                ("producer_id", Int64),
-                ("producer_epoch", Int16),
-                ("is_commit", Boolean),
-                ("topics", PARTITIONS),
-                ("coordinator_epoch", Int32),
-                TAGS,
-            ),
-        ),
-        TAGS,
-    )
+    ),
+    ("markers", CompactArray(("producer_id", Int64), ("topics", _by_partition()), TAGS)),
+)
 
 
 class _One(Request[RequestStruct]):
@@ -313,7 +281,7 @@ async def _state(client: AIOKafkaClient, name: str) -> State:
     if not client.cluster.brokers():
         raise _NotYetError("no broker is up")
     node = await client.coordinator_lookup(CoordinationType.TRANSACTION, name)
-    ((code, _, *told),) = (await client.send(node, _One(_AskStates, [name]))).states
+    ((code, _, *told),) = (await client.send(node, _One(_STATES, [name]))).states
     _check(code)
     state, _, start_time_ms, producer_id, producer_epoch, _, _ = told
     return State(state, start_time_ms, producer_id, producer_epoch)
@@ -333,7 +301,7 @@ async def _open(client: AIOKafkaClient, topic: str, producer_id: int) -> tuple[l
     found = []
     is_all = POSITIONS not in client.cluster.unauthorized_topics
     for leader, wanted in sorted(leaders.items()):
-        asked = _One(_AskProducers, [(name, ones, {}) for name, ones in wanted.items()])
+        asked = _One(_PRODUCERS, [(name, ones, {}) for name, ones in wanted.items()])
         for name, partitions, _ in (await client.send(leader, asked)).topics:
             for partition, code, _, producers, _ in partitions:
                 if name == POSITIONS and for_code(code) is TopicAuthorizationFailedError:
@@ -359,7 +327,7 @@ async def _write(client: AIOKafkaClient, state: State, same: list[Open]) -> None
         first.coordinator_epoch,
         {},
     )
-    for _, topics, _ in (await client.send(first.leader, _One(_WriteMarkers, [marker]))).markers:
+    for _, topics, _ in (await client.send(first.leader, _One(_MARKERS, [marker]))).markers:
         for _, partitions, _ in topics:
             for _, code, _ in partitions:
                 if code and for_code(code) is not ClusterAuthorizationFailedError:
