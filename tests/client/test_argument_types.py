@@ -24,7 +24,7 @@ CLASSES = [
 # What the call itself judges: bodies and values, which may be of many types, and what is not ours.
 JUDGED_BY_THE_CALL = {
     *("body", "bodies", "value", "default", "numbers", "sequences", "confirm", "messages"),
-    *("settings", "fields", "target", "details", "read"),
+    *("settings", "fields", "target", "details"),
 }
 
 
@@ -89,6 +89,52 @@ def test_wrong_types_end_their_own_call_and_nothing_else(memory, call):
         with pytest.raises(ledgermq.ArgumentTypeError):
             WRONG[call](session)
         assert session.producer("queue:q").send("fine").sequence == 0
+
+
+# Python writes no whole number out that has so many digits.
+HUGE = 10**5000
+HUGE_NUMBERS = {
+    "connect": lambda _: ledgermq.connect("kafka://127.0.0.1:1", timeout=HUGE),
+    "service": lambda _: aio.Service(stop_timeout_seconds=HUGE),
+    "concurrency": lambda _: aio.Service().consumer("queue:q", concurrency=HUGE),
+    "receive": lambda session: session.consumer("queue:q").receive(HUGE),
+    "receive_many": lambda session: session.consumer("queue:q").receive_many(-HUGE),
+    "prefetch": lambda session: session.consumer("queue:q", prefetch=HUGE),
+    "consumer_priority": lambda session: session.consumer("queue:q", consumer_priority=HUGE),
+    "match": lambda session: session.consumer("queue:q", match=ledgermq.GetMatch(sequence=HUGE)),
+    "match below": lambda session: session.browser(
+        "queue:q", match=ledgermq.GetMatch(offset=-HUGE)
+    ),
+    "redelivery_limit": lambda session: session.producer("queue:q", redelivery_limit=HUGE),
+    "priority": lambda session: session.producer("queue:q").send("x", priority=HUGE),
+    "time_to_live": lambda session: session.producer("queue:q").send("x", time_to_live=HUGE),
+    "group": lambda session: session.producer("queue:q").send(
+        "x", group=ledgermq.GroupPlace(offset=HUGE)
+    ),
+    "logical order": lambda session: session.producer("queue:q").send(
+        "x", group=ledgermq.GroupPlace(offset=HUGE), logical_order=True
+    ),
+    "after": lambda session: session.producer("queue:q").group(b"g" * 24, after=HUGE),
+    "max_segment": lambda session: session.producer("queue:q").send_segmented(
+        "x", max_segment=-HUGE
+    ),
+    "units": lambda session: ledgermq.get_group(
+        session, "queue:q", print, status="queue:s", messages_per_unit_of_work=-HUGE
+    ),
+    "body": lambda session: session.producer("queue:q").send({"a": HUGE}),
+    "property": lambda session: session.producer("queue:q").send("x", properties={"a": HUGE}),
+    "bytes": lambda _: ledgermq.BytesMessage().write_int(HUGE),
+    "read": lambda _: ledgermq.BytesMessage(b"x").read_bytes(-HUGE),
+}
+
+
+@pytest.mark.parametrize("call", HUGE_NUMBERS)
+def test_a_number_that_cannot_be_written_out_is_refused_all_the_same(memory, call):
+    """The text of the error does without it."""
+    memory.admin.create_queue("q")
+    session = memory.session(transacted=call == "units")
+    with pytest.raises(ledgermq.LedgerMQError):
+        HUGE_NUMBERS[call](session)
 
 
 def test_what_is_text_and_no_destination_is_an_invalid_destination(memory):

@@ -42,6 +42,7 @@ from ledgermq.errors import (
     TransactionRolledBackError,
     TransactionTooLargeError,
 )
+from ledgermq.errors.shown import shown
 from ledgermq.protocol.limits import DESCRIPTION_CHARACTERS_MAX
 
 LOGGER = logging.getLogger("ledgermq.service")
@@ -199,7 +200,7 @@ class Service:
         check_number("stop_timeout_seconds", stop_timeout_seconds, " of seconds")
         if not 0 <= stop_timeout_seconds <= SECONDS_MAX:
             raise IllegalStateError(
-                f"stop_timeout_seconds is {stop_timeout_seconds}, must be 0 to {SECONDS_MAX}"
+                f"stop_timeout_seconds is {shown(stop_timeout_seconds)}, must be 0 to {SECONDS_MAX}"
             )
         self._address = address
         self._settings = settings
@@ -238,7 +239,9 @@ class Service:
         if self._serves:
             raise IllegalStateError("the service runs: say all its consumers before")
         if not 1 <= concurrency <= CONCURRENCY_MAX:
-            raise IllegalStateError(f"concurrency {concurrency} is not in 1 to {CONCURRENCY_MAX:,}")
+            raise IllegalStateError(
+                f"concurrency {shown(concurrency)} is not in 1 to {CONCURRENCY_MAX:,}"
+            )
         destination = checked_destination(destination)
         if concurrency > 1 and is_topic(destination) and not options.get("shared"):
             raise IllegalStateError(

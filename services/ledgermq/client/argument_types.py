@@ -46,6 +46,7 @@ KINDS: Final = {
     "Iterable": _Kind((Iterable,), "something to iterate over"),
     "Callable": CALLABLE,
     "Listener": CALLABLE,
+    "ReadValue": CALLABLE,
     "ExceptionListener": CALLABLE,
     "AckMode": _Kind((str,), "an AckMode"),
     "Order": _Kind((str,), "an Order"),

@@ -38,7 +38,9 @@ def check_seconds(name: str, seconds: float | None) -> None:
         check_number(name, seconds, " of seconds, or None")
     if not 0 <= seconds <= SECONDS_MAX:
         usual = "; leave it out, or give None, for the usual one" if name in USUAL else ""
-        raise IllegalStateError(f"{name} is {seconds}, must be 0 to {SECONDS_MAX} seconds{usual}")
+        raise IllegalStateError(
+            f"{name} is {shown(seconds)}, must be 0 to {SECONDS_MAX} seconds{usual}"
+        )
 
 
 class Rejection(NamedTuple):

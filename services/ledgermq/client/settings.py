@@ -118,12 +118,13 @@ def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSe
     )
     if not 0 < settings.timeout_seconds <= SECONDS_MAX:
         raise AddressError(
-            f"timeout is {settings.timeout_seconds} s, it must be above 0, at most {SECONDS_MAX}"
+            f"timeout is {shown(settings.timeout_seconds)} s, it must be above 0, at most "
+            f"{SECONDS_MAX}"
         )
     for name, (lowest, highest) in RANGES.items():
         value = getattr(settings, name)
         if not lowest <= value <= highest:
-            raise AddressError(f"{name} is {value!r}, must be {lowest} to {highest}")
+            raise AddressError(f"{name} is {shown(value)}, must be {lowest} to {highest}")
     if settings.allow_pickle:
         give_warning(
             PickleWarning(
@@ -144,5 +145,5 @@ def checked_delay_ms(delay_ms: int | None, default: int) -> int:
 def checked_whole(name: str, value: object, lowest: int, highest: int) -> int:
     """A whole number of that name; IllegalStateError if out of range."""
     if type(value) is not int or not lowest <= value <= highest:
-        raise IllegalStateError(f"{name} is {value!r}, must be {lowest} to {highest}")
+        raise IllegalStateError(f"{name} is {shown(value)}, must be {lowest} to {highest}")
     return value

@@ -32,6 +32,7 @@ from ledgermq.errors import (
     InvalidDestinationError,
     LedgerMQError,
 )
+from ledgermq.errors.shown import shown
 from ledgermq.errors.warnings import give_warning
 from ledgermq.protocol.get_options import PLAIN, Options
 from ledgermq.protocol.limits import CONSUMER_PRIORITY_MAX, CONSUMER_PRIORITY_MIN, CREDIT_MAX
@@ -92,7 +93,7 @@ class Getter(Generic[M]):
         given = options.get("prefetch")
         self.prefetch = PREFETCH_DEFAULT if given is None else given
         if not 0 <= self.prefetch <= CREDIT_MAX:
-            raise IllegalStateError(f"prefetch is {given}, must be 0 to {CREDIT_MAX:,}")
+            raise IllegalStateError(f"prefetch is {shown(given)}, must be 0 to {CREDIT_MAX:,}")
         self._consumer_priority = checked_whole(
             "consumer_priority",
             options.get("consumer_priority", 0),
@@ -299,7 +300,7 @@ class Getter(Generic[M]):
     def receive_many(self, max: int, timeout: float | None = None) -> Steps[list[M]]:  # noqa: A002
         """See `ledgermq.Consumer.receive_many`."""
         if max < 1:
-            raise IllegalStateError(f"max is {max}, must be at least 1")
+            raise IllegalStateError(f"max is {shown(max)}, must be at least 1")
         begun_ns, buffer = tracing.begun(), self.buffer
         self.begin_locked(self.own)
         buffer.put_back_gathered()

@@ -120,10 +120,9 @@ def _matched(match: GetMatch) -> dict[str, Any]:
         )
     for name, lowest in LOWEST.items():
         value = found.get(name, lowest)
-        if value < lowest:
-            raise GetOptionsError(f"{name} {value} is to be matched, must be at least {lowest}")
-        if value > NUMBER_MAX:
-            raise GetOptionsError(f"{name} {value} is to be matched, must be at most {NUMBER_MAX}")
+        if not lowest <= value <= NUMBER_MAX:
+            limit = f"least {lowest}" if value < lowest else f"most {NUMBER_MAX}"
+            raise GetOptionsError(f"{name} {shown(value)} is to be matched, must be at {limit}")
     return found
 
 

@@ -21,6 +21,7 @@ from ledgermq.client.sending.grouping import GroupPlace
 from ledgermq.client.sending.producer import Producer
 from ledgermq.client.session import Session
 from ledgermq.errors import IllegalStateError, MessageFormatError
+from ledgermq.errors.shown import shown
 from ledgermq.protocol.limits import GROUP_ID_BYTES
 
 STATUS_TYPE: Final = "ledgermq.group-status"
@@ -211,7 +212,7 @@ def _check(session: Session, messages_per_unit_of_work: int) -> None:
         session._work.commits.check_no_unit_locked()
     if messages_per_unit_of_work < 1:
         raise IllegalStateError(
-            f"messages_per_unit_of_work is {messages_per_unit_of_work}, must be at least 1"
+            f"messages_per_unit_of_work is {shown(messages_per_unit_of_work)}, must be at least 1"
         )
 
 

@@ -252,7 +252,8 @@ def _record(
 def _check_range(name: str, value: int, low: int, high: int, destination: str) -> None:
     if type(value) is not int or not low <= value <= high:
         raise InvalidGroupError(
-            f"message to {destination} was not sent: {name} is {value!r}, must be {low} to {high}",
+            f"message to {destination} was not sent: {name} is {shown(value)}, must be {low} to "
+            f"{high}",
             destination=destination,
         )
 
@@ -278,9 +279,9 @@ def _following(
         _check_outside(current, destination)
     if place.group_sequence not in (1, number) or place.offset not in (0, offset):
         raise InvalidGroupError(
-            f"message to {destination} was not sent: it names message {place.group_sequence} at "
-            f"offset {place.offset}, but logical order brings message {number} at offset {offset}; "
-            "leave both out, or send without logical_order",
+            f"message to {destination} was not sent: it names message "
+            f"{shown(place.group_sequence)} at offset {shown(place.offset)}, but logical order brings "
+            f"message {number} at offset {offset}; leave both out, or send without logical_order",
             destination=destination,
         )
     return following

@@ -145,7 +145,7 @@ def _times_ms(destination: str, time_to_live: float, delivery_delay: float) -> d
             check_number(name, seconds, " of seconds")
         if not 0 <= seconds <= TIMING_MS_MAX / 1000:
             raise MessageFormatError(
-                f"{name} is {seconds!r}, must be 0 to {TIMING_MS_MAX // 1000} seconds",
+                f"{name} is {shown(seconds)}, must be 0 to {TIMING_MS_MAX // 1000} seconds",
                 destination=destination,
             )
     if time_to_live == 0 and delivery_delay == 0:
