@@ -280,8 +280,9 @@ def _following(
     if place.group_sequence not in (1, number) or place.offset not in (0, offset):
         raise InvalidGroupError(
             f"message to {destination} was not sent: it names message "
-            f"{shown(place.group_sequence)} at offset {shown(place.offset)}, but logical order brings "
-            f"message {number} at offset {offset}; leave both out, or send without logical_order",
+            f"{shown(place.group_sequence)} at offset {shown(place.offset)}, but logical order "
+            f"brings message {number} at offset {offset}; leave both out, or send without "
+            "logical_order",
             destination=destination,
         )
     return following
