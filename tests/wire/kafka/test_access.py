@@ -4,6 +4,7 @@ import contextlib
 import re
 import socket
 import ssl
+import struct
 import threading
 from contextlib import closing, contextmanager
 
@@ -107,3 +108,26 @@ def test_who_is_trusted_does_not_depend_on_the_python(monkeypatch, trust):
     assert not context.verify_flags & (ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN)
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
+
+
+@pytest.mark.parametrize("after", ["connecting", "shaking hands"])
+def test_a_listener_that_hangs_up_on_tls_may_be_of_another_protocol(tmp_path, after):
+    """A listener of SASL_SSL does so with a client of SSL: `broken pipe` says nothing of that."""
+    authority = Authority(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.sign("broker", "IP:127.0.0.1"))
+
+    def answer(connection):
+        if after == "connecting":
+            return
+        with contextlib.suppress(OSError):
+            secured = context.wrap_socket(connection, server_side=True)
+            # Closed so, the client is told that the connection was reset.
+            secured.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            secured.close()
+
+    options = {"security.protocol": "SSL", "ssl.ca.location": str(authority.certificate)}
+    with listening(answer) as address:
+        told = asked(address, options)
+    assert re.search("security.protocol SSL.* be that of the listener", told), told
+    assert "security.protocol" not in asked(address, options), "nobody listens there"

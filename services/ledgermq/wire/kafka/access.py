@@ -7,6 +7,7 @@ what was reported meanwhile.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -38,6 +39,8 @@ NOT_LET_IN: Final = (
 )
 # The broker's own word about our certificate comes as trouble of the connection.
 ALERT: Final = "SSL alert"
+# Where Kafka's library was, as its reports end, when trouble came between connecting and work.
+SHAKING_HANDS: Final = re.compile(r"in state (?!CONNECT\)|UP\))")
 # Which right is missing where Kafka refuses with these, and of what.
 MISSING: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
@@ -154,10 +157,12 @@ def text_of(error: KafkaException, reports: Reports) -> str:
     found: KafkaError = error.args[0]
     if found.code() not in PASSING:
         return found.str()
+    protocol = f"security.protocol {reports.kafka.protocol}"
+    if SHAKING_HANDS.search(reports.last):
+        return f"{reports.last}; if it stays so, {protocol} may not be that of the listener"
     # Where a listener expects TLS or users, and we give none, librdkafka tells its log alone.
     return reports.last or (
-        f"{found.str()}: nothing answered by security.protocol {reports.kafka.protocol}, which "
-        "must be that of the listener"
+        f"{found.str()}: nothing answered by {protocol}, which must be that of the listener"
     )
 
 
