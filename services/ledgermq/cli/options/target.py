@@ -249,10 +249,12 @@ def _meant(connection: Connection, destination: str) -> str:
         queues = [one.name for one in connection.admin.list_queues()]
         topics = [one.name for one in connection.admin.topics()]
         same, other = (queues, topics) if kind == "queue" else (topics, queues)
+        # One that is there is where messages were to come from, and it is their target that is not.
+        if name in same:
+            return ""
         if name in other:
             return f"there is a {'topic' if kind == 'queue' else 'queue'} of that name"
-        # One that is there is where messages were to come from, and it is their target that is not.
-        if name not in same and (found := difflib.get_close_matches(name, same, n=1)):
+        if found := difflib.get_close_matches(name, same, n=1):
             return f"did you mean {found[0]}?"
     return ""
 
