@@ -207,11 +207,7 @@ class Changes(AdminPart):
             InvalidSelectorError: the selector is not valid.
             RefusedError: the destination is temporary, or the very topic.
         """
-        fields = {
-            "topics": topics.removeprefix("topic:"),
-            "destination": checked_destination(destination),
-        }
-        return self._change(Bind, about=destination, **fields, selector=selector)
+        return self._bound(Bind, topics, destination, selector=selector)
 
     def unbind(self, topics: str, destination: str) -> int:
         """Ends a binding, named as it was made.
@@ -221,11 +217,14 @@ class Changes(AdminPart):
         Raises:
             BindingNotFoundError: there is no such binding.
         """
-        fields = {
-            "topics": topics.removeprefix("topic:"),
-            "destination": checked_destination(destination),
-        }
-        return self._change(Unbind, about=destination, **fields)
+        return self._bound(Unbind, topics, destination)
+
+    def _bound(
+        self, operation: type[SessionOperation], topics: str, destination: str, **fields: Any
+    ) -> int:
+        to = checked_destination(destination)
+        fields |= {"topics": topics.removeprefix("topic:"), "destination": to}
+        return self._change(operation, about=to, **fields)
 
     def alter_queue_manager(self, **settings: Unpack[ManagerSettings]) -> int:
         """Changes settings of the queue manager; None leaves one as it is.
