@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -187,11 +188,8 @@ def _change_row(one: PlaceChanges) -> dict[str, Any]:
         place += f" to {one.subscription or 'a subscription without a name'}"
     made = (["made"] if one.made else []) + (["ended"] if one.gone else [])
     return {
+        **asdict(one),
         "place": place,
-        "before": one.before,
-        "came": one.came,
-        "went": one.went,
-        "after": one.after,
         "events": ", ".join([*made, _counted(one.events)] if one.events else made),
         "operations": _counted(one.operations),
     }

@@ -185,16 +185,7 @@ def _document(
         "size_bytes": len(state.root) + sum(len(value) for _, _, value in state.blocks),
         "folded_from": 0 if base is None else base.position + 1,
         "starts_from": _starts_from(proven, verdicts),
-        "checkpoints": [
-            {
-                "position": one.position,
-                "digest": one.digest,
-                "verdict": one.verdict,
-                "why": one.why,
-                "retired": one.is_retired,
-            }
-            for one in verdicts
-        ],
+        "checkpoints": [{**asdict(one), "retired": one.is_retired} for one in verdicts],
         "outcomes_compared": proven.compared,
         "chain_proof": proven.chain_proof.told(),
         "notes": proven.notes,
@@ -204,8 +195,7 @@ def _document(
 
 def _starts_from(proven: ProvenRebuild, verdicts: Sequence[Verdict]) -> int:
     """The position that the next worker starts from."""
-    staying = [one.position for one in verdicts if not one.is_retired]
-    return max([proven.rebuilt.position, *staying])
+    return max([proven.rebuilt.position, *(one.position for one in verdicts if not one.is_retired)])
 
 
 def _show(
@@ -214,9 +204,8 @@ def _show(
     """Tells what is there and what speaks for the rebuilt state."""
     position = proven.rebuilt.position
     if verdicts:
-        fates = [("taken away" if one.is_retired else "stays") for one in verdicts]
-        rows = [asdict(one) | {"fate": fate} for one, fate in zip(verdicts, fates, strict=True)]
-        output.table(COLUMNS, rows)
+        fates = {True: "taken away", False: "stays"}
+        output.table(COLUMNS, [{**asdict(one), "fate": fates[one.is_retired]} for one in verdicts])
     else:
         output.remark(f"{target.queue_manager} has no checkpoint")
     output.remark(f"{proven.chain_proof.told()}; {count_of(proven.compared, 'outcome')} compared")
