@@ -204,21 +204,22 @@ def age_text(seconds: float) -> str:
     return f"{left} s"
 
 
+def _age(found: GroupState) -> str:
+    return age_text((datetime.now(UTC) - found.first_enqueued_at).total_seconds())
+
+
 def _kept_for(found: GroupState) -> str:
     holder = found.holder
     return "" if holder is None else f"session {holder.session}, consumer {holder.consumer}"
 
 
 def _row(found: GroupState, named: dict[str, str], *, for_people: bool) -> dict[str, Any]:
-    whole = found.group_id.hex()
-    age = datetime.now(UTC) - found.first_enqueued_at
+    document = _document(found)
+    whole = document["group_id"]
     return {
+        **document,
         "group": named.get(whole, whole),
-        "state": _state(found),
-        "since": age_text(age.total_seconds()) if for_people else found.first_enqueued_at,
-        "messages": found.messages,
-        "items": found.items,
-        "held": found.held,
+        "since": _age(found) if for_people else found.first_enqueued_at,
         "clashing": len(found.clashing),
         "kept_for": _kept_for(found),
         "missing": missing_text(found),
@@ -226,13 +227,12 @@ def _row(found: GroupState, named: dict[str, str], *, for_people: bool) -> dict[
 
 
 def _fields(target: Target, queue: str, found: GroupState) -> dict[str, Any]:
-    age = age_text((datetime.now(UTC) - found.first_enqueued_at).total_seconds())
     told = {
         "queue": queue,
         "group" if found.in_group else "segmented message": found.group_id.hex(),
         "state": _state(found),
         "missing": missing_text(found),
-        "since": f"{cell_text(found.first_enqueued_at)} ({age})",
+        "since": f"{cell_text(found.first_enqueued_at)} ({_age(found)})",
         "messages": found.messages,
         "items": found.items,
         "held": found.held,

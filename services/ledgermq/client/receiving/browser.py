@@ -236,13 +236,8 @@ class Browser(Closing):
         answer = self._ask(ask)
         self._position = answer.position
         document = answer.document
-        behind = Cursor(
-            document["after_priority"],
-            document["after_sequence"],
-            bytes.fromhex(document["group_id"]),
-            document["group_sequence"],
-            document["offset"],
-        )
+        behind = Cursor(*(document[name] for name in Cursor._fields))
+        behind = behind._replace(group_id=bytes.fromhex(document["group_id"]))
         messages = join_all(answer.messages) if options.complete_message else answer.messages
         return messages, document["more"], behind
 
