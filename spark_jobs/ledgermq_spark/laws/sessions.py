@@ -2,6 +2,7 @@
 
 from ledgermq_spark.laws.law import Law, altered_outcome, reordered, state_mismatch
 from ledgermq_spark.laws.limits import unit_limits
+from ledgermq_spark.laws.limits.message_frames import rounded
 
 # What takes its number has the next one; what is turned away for a gap is told which that is.
 DENSE = reordered("""
@@ -86,30 +87,30 @@ FROM compared WHERE due <> coalesce(reply, 'nothing')
 # ends at the first entry at which its deadline has come, and at no other without being asked.
 # A deadline counts from the later of state time and the time of its entry, in steps of 50 ms. A
 # second suspicion in a row changes nothing, and an end by time comes before what its entry does.
-DEADLINES = state_mismatch("""
+DEADLINES = state_mismatch(f"""
 WITH
 turns AS (
     SELECT queue_manager, session, session AS position, 'open' AS turn, 30000000 AS lasts_us,
         1 AS rank
-    FROM {sessions}
+    FROM {{sessions}}
     UNION ALL
     SELECT queue_manager, session, position, 'life', NULL, 1
-    FROM {operations} LEFT ANTI JOIN (
-        SELECT queue_manager, position FROM {outcomes} WHERE reason = 'session-unknown'
+    FROM {{operations}} LEFT ANTI JOIN (
+        SELECT queue_manager, position FROM {{outcomes}} WHERE reason = 'session-unknown'
     ) USING (queue_manager, position)
     WHERE session_sequence IS NOT NULL
     UNION ALL
     SELECT DISTINCT queue_manager, opened.session, position, 'suspicion',
         opened.suspect_timeout_ms * 1000, 1
-    FROM (SELECT queue_manager, position, explode(sessions) AS session FROM {operations}
+    FROM (SELECT queue_manager, position, explode(sessions) AS session FROM {{operations}}
             WHERE kind = 'Suspect')
-        JOIN {sessions} AS opened USING (queue_manager, session)
+        JOIN {{sessions}} AS opened USING (queue_manager, session)
     WHERE session < position
     UNION ALL
     SELECT queue_manager, session, position,
         IF(reason IN ('LOST', 'UNCONFIRMED'), reason, 'end'), NULL,
         IF(reason IN ('LOST', 'UNCONFIRMED'), 0, 2)
-    FROM {outcomes} WHERE kind = 'SessionEnded'
+    FROM {{outcomes}} WHERE kind = 'SessionEnded'
 ),
 effective AS (
     SELECT * FROM (
@@ -123,18 +124,18 @@ effective AS (
         AND NOT coalesce(turn = 'suspicion' AND before_it = 'suspicion', FALSE)
 ),
 told AS (
-    SELECT queue_manager, session, position, number AS told_us FROM {outcomes}
+    SELECT queue_manager, session, position, number AS told_us FROM {{outcomes}}
     WHERE kind = 'Suspected'
 ),
 due AS (
     SELECT queue_manager, session, position, turn, lives, end_us, told_us,
         coalesce(lead(position) OVER turn, end_at) AS next_at,
-        (begins_us + lasts_us + 49999) DIV 50000 * 50000 AS due_us,
+        {rounded("begins_us + lasts_us")} AS due_us,
         lead(turn) OVER turn AS next_turn, lead(before_us) OVER turn AS next_before_us,
         lead(time_us) OVER turn AS next_us
     FROM effective
-        JOIN {log_end} USING (queue_manager)
-        LEFT JOIN {operation_times} USING (queue_manager, position)
+        JOIN {{log_end}} USING (queue_manager)
+        LEFT JOIN {{operation_times}} USING (queue_manager, position)
         LEFT JOIN told USING (queue_manager, session, position)
     WINDOW turn AS (PARTITION BY queue_manager, session ORDER BY position, rank)
 )

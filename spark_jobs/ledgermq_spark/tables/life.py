@@ -111,7 +111,7 @@ def meant(
         conditions.append(_is("group_id", group_id.hex()))
     told = "map_entries(from_json(get_json_object(header, '$.p'), 'MAP<STRING, STRING>'))"
     conditions += [
-        f"exists({told}, one -> {_is('one.key', name)} AND ({_has('one.value', value)}))"
+        f"size(filter({told}, one -> {_is('one.key', name)} AND ({_has('one.value', value)}))) > 0"
         for name, value in (properties or {}).items()
     ]
     return " AND ".join(conditions)

@@ -90,21 +90,6 @@ def _concat(node: exp.Concat) -> exp.Expression:
     return exp.Paren(this=reduce(lambda one, other: exp.DPipe(this=one, expression=other), parts))
 
 
-def _exists(node: exp.Exists) -> exp.Expression:
-    if not isinstance(node.expression, exp.Lambda):
-        return node
-    return _some(node.this, node.expression) > 0
-
-
-def _some(items: exp.Expression, test: exp.Expression) -> exp.Expression:
-    return _call("len", _call("list_filter", items, test))
-
-
-def _forall(items: exp.Expression, test: exp.Expression) -> exp.Expression:
-    otherwise = exp.Not(this=exp.Paren(this=test.this))
-    return _some(items, exp.Lambda(this=otherwise, expressions=test.expressions)).eq(0)
-
-
 def _arrays_zip(node: exp.ArraysZip) -> exp.Expression:
     fields = [
         exp.PropertyEQ(this=exp.to_identifier(one.name), expression=_in_pair(number))
@@ -112,17 +97,6 @@ def _arrays_zip(node: exp.ArraysZip) -> exp.Expression:
     ]
     pairs = _call("list_zip", *node.expressions)
     return _call("list_transform", pairs, _lambda(exp.Struct(expressions=fields), PAIR))
-
-
-def _zip_with(one: exp.Expression, other: exp.Expression, made: exp.Expression) -> exp.Expression:
-    names = [name.name for name in made.expressions]
-
-    def in_pair(node: exp.Expression) -> exp.Expression:
-        is_name = isinstance(node, (exp.Column, exp.Identifier)) and node.name in names
-        return _in_pair(names.index(node.name)) if is_name else node
-
-    pairs = _call("list_zip", one, other)
-    return _call("list_transform", pairs, _lambda(made.this.transform(in_pair), PAIR))
 
 
 def _last_known(node: exp.Window) -> exp.Expression:
@@ -178,32 +152,22 @@ def _substring(node: exp.Substring) -> exp.Expression:
     return _call("array_slice", node.this, start, exp.Paren(this=start.copy()) + length - 1)
 
 
-def _pmod(number: exp.Expression, of: exp.Expression) -> exp.Expression:
-    rest = exp.Paren(this=exp.Mod(this=exp.Paren(this=number), expression=of))
-    return exp.Paren(this=exp.Mod(this=exp.Paren(this=rest + of.copy()), expression=of.copy()))
-
-
 Made = Callable[..., exp.Expression]
 MADE: Final[dict[type, Made]] = {
     # These heed rows whose value is null, as Spark's own ones do.
     exp.ArgMin: lambda node: _call("arg_min_null", node.this, node.expression),
     exp.ArgMax: lambda node: _call("arg_max_null", node.this, node.expression),
-    exp.SafeSubtract: lambda node: _call("try", node.this - node.expression),
     exp.ArraysZip: _arrays_zip,
     exp.Bracket: _element,
     exp.Concat: _concat,
     exp.CountIf: _count_if,
     exp.DateFromUnixDate: lambda node: exp.cast("'1970-01-01'", "date") + node.this,
-    exp.Exists: _exists,
     exp.FromJson: _from_json,
     exp.Substring: _substring,
     exp.Window: _last_known,
 }
 CALLS: Final[dict[str, Made]] = {
-    "forall": _forall,
     "get": _at,
-    "pmod": _pmod,
     "timestamp_micros": lambda us: _call("make_timestamp", us),
     "xxhash64": lambda *values: _call("hash", *values),
-    "zip_with": _zip_with,
 }

@@ -6,8 +6,8 @@ FRAMES: dict[str, str] = {}
 
 
 def rounded(moment_us: str) -> str:
-    """A moment of a query as deadlines are: rounded up to 50 ms (PROTOCOL.md §6)."""
-    return f"(({moment_us}) + pmod(-({moment_us}), 50000))"
+    """A moment since 1970 in a query as deadlines are: rounded up to 50 ms (PROTOCOL.md §6)."""
+    return f"(({moment_us}) + 49999) DIV 50000 * 50000"
 
 
 # Messages of Puts that were not refused, with their sizes (§2) and what was in force when the Put

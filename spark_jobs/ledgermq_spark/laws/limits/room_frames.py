@@ -1,6 +1,7 @@
 """Frames of room: what queues, topics and all of them hold, and the puts that wait for room."""
 
 from ledgermq_spark.laws.limits.message_frames import rounded
+from ledgermq_spark.laws.refusals.expressions import BYTES
 from ledgermq_spark.laws.session_frames import POSITIONS_OF_A_STRETCH
 
 FRAMES: dict[str, str] = {}
@@ -76,8 +77,7 @@ FROM {manager_settings}
 FRAMES["waiting_puts"] = f"""
 SELECT queue_manager, session, session_sequence, put.position, target AS destination,
     CAST(size(message_ids) AS BIGINT) AS messages,
-    aggregate(zip_with(sizes_bytes, headers_bytes, (content, header) -> content + header),
-        0L, (sum, one) -> sum + one) AS bytes,
+    {BYTES} AS bytes,
     IF(replied_at = position, NULL, replied_at) AS answered_at, reply_index, reply,
     {rounded("greatest(time_us, IF(trusted, append_time_us, 0)) + number * 1000")} AS deadline_us
 FROM {{applied}} AS put JOIN {{clock}} USING (queue_manager, position)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq_spark.laws.law import state_mismatch
+from ledgermq_spark.laws.limits.message_frames import rounded
 
 _HELD: Final = "('uncommitted put', 'uncommitted get')"
 # Where a unit of work began; a limit that is altered later counts from state time then (§5).
@@ -14,7 +15,7 @@ _BEGAN_US: Final = "IF(altered_at > began_at, began.time_us, began.begins_us)"
 def _due_us(limit: str, since: str) -> str:
     """When a limit is broken, by the shorter one of queue manager and session; null: never."""
     of_both = f"nullif(manager.{limit}, 0), nullif(one.{limit}, 0)"
-    return f"({since} + 1000 * least({of_both}) + 49999) DIV 50000 * 50000"
+    return rounded(f"{since} + 1000 * least({of_both})")
 
 
 # A unit of work ends by itself exactly when a limit is over. Each session that may have one is

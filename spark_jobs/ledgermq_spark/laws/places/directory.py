@@ -20,6 +20,7 @@ from ledgermq.protocol.settings import (
     REDELIVERY_FIELDS,
     TOPIC_FIELDS,
 )
+from ledgermq_spark.log.headers import MANAGER_SETTINGS
 
 FRAMES: dict[str, str] = {}
 
@@ -199,17 +200,10 @@ FIELDS: Final = {
     "group_affinity": "FALSE",
 }
 MANAGER_GIVEN: Final = {
+    **dict.fromkeys(MANAGER_SETTINGS, ("BIGINT", "0")),
     "segment_bytes": ("BIGINT", "16777216"),
     "segments_min": ("BIGINT", "4"),
-    "segments_max": ("BIGINT", "0"),
-    "messages_max": ("BIGINT", "0"),
-    "bytes_max": ("BIGINT", "0"),
-    "messages_resume": ("BIGINT", "0"),
-    "bytes_resume": ("BIGINT", "0"),
     "journaling": ("BOOLEAN", "FALSE"),
-    "journal_lifetime_ms": ("BIGINT", "0"),
-    "unit_of_work_time_limit_ms": ("BIGINT", "0"),
-    "unit_of_work_idle_limit_ms": ("BIGINT", "0"),
     **{name: GIVEN[name] for name in REDELIVERY_FIELDS},
 }
 MANAGER_FIELDS: Final = {"automatic_creation": "TRUE", "maximum_lifetime_ms": "2592000000"}

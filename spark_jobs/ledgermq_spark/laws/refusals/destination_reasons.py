@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ledgermq.protocol.limits import (
-    CONTENT_BYTES_MAX,
-    CREDIT_MAX,
-    DEDUPLICATION_IDS_MAX,
-    DESCRIPTION_CHARACTERS_MAX,
-    LAST_VALUE_KEY_CHARACTERS_MAX,
-    QUOTA_MAX,
-    TIMING_MS_MAX,
-)
+from ledgermq.protocol import limits
 from ledgermq_spark.laws.places.directory import MANAGER_GIVEN, schema_of
 from ledgermq_spark.laws.refusals.expressions import is_destination, is_name, name_in, place, stands
+from ledgermq_spark.log.headers import MANAGER_SETTINGS, UNIT_LIMITS
 from ledgermq_spark.tables.events import IN_FLIGHT
 
 FRAMES: dict[str, str] = {}
@@ -45,11 +38,11 @@ def _own_settings_are_wrong() -> str:
     """
     window_ms, ids_max = _due("deduplication_window_ms"), _due("deduplication_ids_max")
     return (
-        f"{_due('available_max')} NOT BETWEEN 0 AND {QUOTA_MAX}"
-        f" OR length({LAST_VALUE_KEY}) > {LAST_VALUE_KEY_CHARACTERS_MAX}"
+        f"{_due('available_max')} NOT BETWEEN 0 AND {limits.QUOTA_MAX}"
+        f" OR length({LAST_VALUE_KEY}) > {limits.LAST_VALUE_KEY_CHARACTERS_MAX}"
         rf" OR {LAST_VALUE_KEY} NOT RLIKE r'\A([A-Za-z_$][A-Za-z0-9_$]*)?\z'"
-        f" OR {window_ms} NOT BETWEEN 0 AND {TIMING_MS_MAX}"
-        f" OR {ids_max} NOT BETWEEN 0 AND {DEDUPLICATION_IDS_MAX}"
+        f" OR {window_ms} NOT BETWEEN 0 AND {limits.TIMING_MS_MAX}"
+        f" OR {ids_max} NOT BETWEEN 0 AND {limits.DEDUPLICATION_IDS_MAX}"
         f" OR ({window_ms} = 0) <> ({ids_max} = 0)"
         f" OR {_due('messages_resume')} NOT BETWEEN 0 AND {_due('messages_max')}"
         f" OR {_due('bytes_resume')} NOT BETWEEN 0 AND {_due('bytes_max')}"
@@ -86,9 +79,9 @@ SELECT one.queue_manager, one.position, FALSE AS late, CASE
         THEN IF(one.kind = 'CreateQueue', 'queue-exists', 'topic-exists')
     WHEN one.kind LIKE 'Alter%' AND one.store IS NULL
         THEN IF(one.kind = 'AlterQueue', 'queue-unknown', 'topic-unknown')
-    WHEN length(one.description) > {DESCRIPTION_CHARACTERS_MAX}
-        OR one.message_bytes_max NOT BETWEEN 0 AND {CONTENT_BYTES_MAX}
-        OR one.unacknowledged_max NOT BETWEEN 0 AND {CREDIT_MAX}
+    WHEN length(one.description) > {limits.DESCRIPTION_CHARACTERS_MAX}
+        OR one.message_bytes_max NOT BETWEEN 0 AND {limits.CONTENT_BYTES_MAX}
+        OR one.unacknowledged_max NOT BETWEEN 0 AND {limits.CREDIT_MAX}
         OR settings_are_wrong(one.settings) OR {_own_settings_are_wrong()} THEN 'setting-invalid'
     {_target_refusal("expiry_target", "expiry.store")}
     {_target_refusal("error_target", "error.store")}
@@ -179,19 +172,20 @@ LEFT JOIN {{bindings}} AS standing ON standing.queue_manager = one.queue_manager
     AND from_position < one.position
     AND (until_position IS NULL OR until_position >= one.position)
 """
-# Settings of the queue manager; those of the storage as they would be after the change (§19).
+# The most of each setting of the queue manager that is asked by itself.
+MOST = {
+    **dict.fromkeys(
+        ("maximum_lifetime_ms", "journal_lifetime_ms", *UNIT_LIMITS), limits.TIMING_MS_MAX
+    ),
+    **dict.fromkeys(("messages_max", "bytes_max"), limits.QUOTA_MAX),
+}
+# Those of the storage and of quotas are asked as they would be after the change (§16, §19).
 FRAMES["managing_reasons"] = f"""
 WITH asked AS (
     SELECT one.queue_manager, one.position, one.maximum_lifetime_ms, settings, told.*,
         coalesce(get_json_object(settings, '$.error_destination'), '') AS error_target,
         CAST(NULL AS STRING) AS destination,
-        coalesce(told.segment_bytes, before.segment_bytes) AS due_bytes,
-        coalesce(told.segments_min, before.segments_min) AS due_min,
-        coalesce(told.segments_max, before.segments_max) AS due_max,
-        coalesce(told.messages_resume, before.messages_resume) AS due_messages_resume,
-        coalesce(told.bytes_resume, before.bytes_resume) AS due_bytes_resume,
-        coalesce(told.messages_max, before.messages_max) AS due_messages_max,
-        coalesce(told.bytes_max, before.bytes_max) AS due_bytes_max
+        {", ".join(f"coalesce(told.{one}, before.{one}) AS due_{one}" for one in MANAGER_SETTINGS)}
     FROM (
         SELECT queue_manager, position, maximum_lifetime_ms, settings,
             from_json(settings, '{schema_of(MANAGER_GIVEN)}') AS told
@@ -200,17 +194,12 @@ WITH asked AS (
         AND from_position < position AND (until_position IS NULL OR until_position >= position)
 )
 SELECT one.queue_manager, position, FALSE AS late, CASE WHEN
-    coalesce(maximum_lifetime_ms NOT BETWEEN 0 AND {TIMING_MS_MAX}, FALSE)
-    OR coalesce(journal_lifetime_ms NOT BETWEEN 0 AND {TIMING_MS_MAX}, FALSE)
-    OR coalesce(unit_of_work_time_limit_ms NOT BETWEEN 0 AND {TIMING_MS_MAX}, FALSE)
-    OR coalesce(unit_of_work_idle_limit_ms NOT BETWEEN 0 AND {TIMING_MS_MAX}, FALSE)
-    OR coalesce(messages_max NOT BETWEEN 0 AND {QUOTA_MAX}, FALSE)
-    OR coalesce(bytes_max NOT BETWEEN 0 AND {QUOTA_MAX}, FALSE)
+    {" OR ".join(f"coalesce({one} NOT BETWEEN 0 AND {most}, FALSE)" for one, most in MOST.items())}
     OR due_messages_resume NOT BETWEEN 0 AND due_messages_max
     OR due_bytes_resume NOT BETWEEN 0 AND due_bytes_max
-    OR due_bytes NOT BETWEEN 1 AND {SEGMENT_BYTES_MAX}
-    OR due_min NOT BETWEEN 1 AND {SEGMENTS_MAX}
-    OR due_max <> 0 AND due_max NOT BETWEEN due_min AND {SEGMENTS_MAX}
+    OR due_segment_bytes NOT BETWEEN 1 AND {SEGMENT_BYTES_MAX}
+    OR due_segments_min NOT BETWEEN 1 AND {SEGMENTS_MAX}
+    OR due_segments_max <> 0 AND due_segments_max NOT BETWEEN due_segments_min AND {SEGMENTS_MAX}
     OR settings_are_wrong(settings) THEN 'setting-invalid'
     {_target_refusal("error_target", "error.store")}
     END AS due

@@ -5,6 +5,9 @@ from __future__ import annotations
 from ledgermq.protocol.limits import ACTOR_CHARACTERS_MAX, DESCRIPTION_CHARACTERS_MAX
 
 NAME_CHARACTERS_MAX = 128
+# How many bytes the messages of a Put take in all.
+BYTES = """aggregate(arrays_zip(sizes_bytes, headers_bytes), 0L,
+    (sum, item) -> sum + item.sizes_bytes + item.headers_bytes)"""
 
 
 def is_name(text: str) -> str:

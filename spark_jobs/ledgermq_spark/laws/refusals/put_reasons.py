@@ -4,23 +4,9 @@ What rests on the groups that a queue holds, on how much it and the storage hold
 before, is told by the moves of many: there the answer is believed, where it can be.
 """
 
-from ledgermq.protocol.limits import (
-    BLOCKED_MESSAGES_MAX,
-    BLOCKED_PUTS_MAX,
-    CONTENT_BYTES_MAX,
-    DEDUPLICATION_ID_CHARACTERS_MAX,
-    HEADER_BYTES_MAX,
-    PRIORITY_MAX,
-    PUT_MESSAGES_MAX,
-    SOURCE_CHARACTERS_MAX,
-    SOURCE_PARTITION_MAX,
-    SOURCE_POSITION_MAX,
-    SOURCES_MAX,
-    TIMING_MS_MAX,
-    UNIT_OF_WORK_DESTINATIONS_MAX,
-)
+from ledgermq.protocol import limits
 from ledgermq_spark.laws.once.sources import LAST
-from ledgermq_spark.laws.refusals.expressions import is_destination, is_name, name_in, stands
+from ledgermq_spark.laws.refusals.expressions import BYTES, is_destination, is_name, name_in, stands
 
 FRAMES: dict[str, str] = {}
 
@@ -28,15 +14,16 @@ FRAMES["putting_reasons"] = f"""
 WITH
 asked AS (
     SELECT one.*, late, open_puts, open_bytes, unit_ended_by, commit_waits,
-        number = 0 OR waiting_puts >= {BLOCKED_PUTS_MAX} OR waiting_puts > 0
-            AND waiting_messages + size(message_ids) > {BLOCKED_MESSAGES_MAX} AS may_not_wait,
+        number = 0 OR waiting_puts >= {limits.BLOCKED_PUTS_MAX} OR waiting_puts > 0
+            AND waiting_messages + size(message_ids) > {limits.BLOCKED_MESSAGES_MAX}
+            AS may_not_wait,
         size(message_ids) AS count,
-        aggregate(zip_with(sizes_bytes, headers_bytes, (body, header) -> body + header), 0L,
-            (sum, one) -> sum + one) AS bytes,
-        array_max(zip_with(sizes_bytes, headers_bytes, (body, header) -> body + header))
-            AS largest_bytes,
+        {BYTES} AS bytes,
+        array_max(transform(arrays_zip(sizes_bytes, headers_bytes),
+            item -> item.sizes_bytes + item.headers_bytes)) AS largest_bytes,
         place.store, coalesce(place.puts_disabled, FALSE) AS puts_disabled,
-        coalesce(nullif(place.message_bytes_max, 0), {CONTENT_BYTES_MAX}) AS content_bytes_max,
+        coalesce(nullif(place.message_bytes_max, 0), {limits.CONTENT_BYTES_MAX})
+            AS content_bytes_max,
         coalesce(place.messages_max, 0) AS messages_max, coalesce(place.bytes_max, 0) AS bytes_max,
         manager.automatic_creation, manager.segment_bytes, manager.segments_max,
         manager.messages_max AS all_messages_max, manager.bytes_max AS all_bytes_max,
@@ -68,32 +55,32 @@ SELECT queue_manager, position, late, CASE
     WHEN store IS NULL AND NOT automatic_creation
         THEN IF(target LIKE 'queue:%', 'queue-unknown', 'topic-unknown')
     WHEN mode = 'TRANSACTED' AND source IS NOT NULL OR source IS NOT NULL AND number <> 0
-        OR length(source) NOT BETWEEN 1 AND {SOURCE_CHARACTERS_MAX}
-        OR source_partition NOT BETWEEN 0 AND {SOURCE_PARTITION_MAX}
-        OR source_first < 0 OR source_last NOT BETWEEN source_first AND {SOURCE_POSITION_MAX}
+        OR length(source) NOT BETWEEN 1 AND {limits.SOURCE_CHARACTERS_MAX}
+        OR source_partition NOT BETWEEN 0 AND {limits.SOURCE_PARTITION_MAX}
+        OR source_first < 0 OR source_last NOT BETWEEN source_first AND {limits.SOURCE_POSITION_MAX}
         THEN 'source-invalid'
-    WHEN source IS NOT NULL AND taken_before IS NULL AND sources_before >= {SOURCES_MAX}
+    WHEN source IS NOT NULL AND taken_before IS NULL AND sources_before >= {limits.SOURCES_MAX}
         THEN 'sources-full'
     WHEN source_first <= taken_before THEN 'source-taken'
     WHEN source_first > {LAST} + 1 THEN 'source-gap'
-    WHEN length(deduplication_id) NOT BETWEEN 1 AND {DEDUPLICATION_ID_CHARACTERS_MAX}
+    WHEN length(deduplication_id) NOT BETWEEN 1 AND {limits.DEDUPLICATION_ID_CHARACTERS_MAX}
         THEN 'deduplication-invalid'
     WHEN deduplication_id IS NOT NULL AND NOT looks_for_ids THEN 'deduplication-off'
     WHEN mode <> 'TRANSACTED' AND first_sequence IS NOT NULL THEN NULL
     WHEN puts_disabled THEN 'puts-disabled'
-    WHEN count NOT BETWEEN 1 AND {PUT_MESSAGES_MAX}
-        OR NOT forall(priorities, one -> one BETWEEN 0 AND {PRIORITY_MAX})
+    WHEN count NOT BETWEEN 1 AND {limits.PUT_MESSAGES_MAX}
+        OR array_min(priorities) < 0 OR array_max(priorities) > {limits.PRIORITY_MAX}
         OR array_min(sizes_bytes) < 1 OR times_are_wrong(headers) THEN 'message-invalid'
     WHEN array_max(sizes_bytes) > content_bytes_max
-        OR array_max(headers_bytes) > {HEADER_BYTES_MAX} THEN 'message-too-large'
+        OR array_max(headers_bytes) > {limits.HEADER_BYTES_MAX} THEN 'message-too-large'
     WHEN grouped AND target LIKE 'topic:%' THEN 'group-not-allowed'
     WHEN grouped AND told_reason IN ('group-clash', 'unit-of-work-inconsistent') THEN told_reason
     WHEN groups_are_wrong(headers) THEN 'group-invalid'
-    WHEN open_puts >= {UNIT_OF_WORK_DESTINATIONS_MAX} AND told_reason = 'transaction-too-large'
-        THEN told_reason
+    WHEN open_puts >= {limits.UNIT_OF_WORK_DESTINATIONS_MAX}
+        AND told_reason = 'transaction-too-large' THEN told_reason
     WHEN mode = 'TRANSACTED' AND open_bytes + bytes > segment_bytes
         OR largest_bytes > segment_bytes THEN 'transaction-too-large'
-    WHEN number NOT BETWEEN 0 AND {TIMING_MS_MAX} THEN 'setting-invalid'
+    WHEN number NOT BETWEEN 0 AND {limits.TIMING_MS_MAX} THEN 'setting-invalid'
     WHEN commit_waits THEN 'commit-waiting'
     WHEN messages_max > 0 AND count > messages_max OR bytes_max > 0 AND bytes > bytes_max
         OR all_messages_max > 0 AND count > all_messages_max

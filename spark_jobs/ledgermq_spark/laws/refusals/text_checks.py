@@ -9,15 +9,7 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from ledgermq.protocol import get_options
-from ledgermq.protocol.limits import (
-    GROUP_ID_BYTES,
-    GROUP_SEQUENCE_MAX,
-    OFFSET_MAX,
-    REDELIVERY_LIMIT_MAX,
-    SELECTED_RANGES_MAX,
-    TIMING_MS_MAX,
-)
+from ledgermq.protocol import get_options, limits
 from ledgermq.protocol.settings import DEFAULTS, changed, wrong_in
 from ledgermq.selector import SelectorError, parse_selector
 from ledgermq_spark.journal.backups import Backups
@@ -76,9 +68,9 @@ def kind_of_options(text: str | None) -> str:
 def times_are_wrong(headers: Headers) -> bool:
     """Whether a message has a time or redelivery limit out of range; what is not told is right."""
     for told in _each(headers):
-        if not all(0 <= told.get(name, 0) <= TIMING_MS_MAX for name in ("l", "d", "a")):
+        if not all(0 <= told.get(name, 0) <= limits.TIMING_MS_MAX for name in ("l", "d", "a")):
             return True
-        if not -1 <= told.get("r", -1) <= REDELIVERY_LIMIT_MAX:
+        if not -1 <= told.get("r", -1) <= limits.REDELIVERY_LIMIT_MAX:
             return True
     return False
 
@@ -100,7 +92,7 @@ def selection_is_wrong(text: str | None) -> bool:
         if not places[-1] < one["first"] <= one["last"]:
             return True
         places.append(one["last"])
-    if len(ranges) > SELECTED_RANGES_MAX:
+    if len(ranges) > limits.SELECTED_RANGES_MAX:
         return True
     names_none = not ranges and not selection["selector"].strip(" \t\f\r\n")
     return asked["kind"] == "DeleteMessages" and names_none
@@ -127,12 +119,12 @@ def _each(headers: Headers) -> list[dict[str, Any]]:
 
 def _is_wrong_group(told: dict[str, Any]) -> bool:
     number, flags, group_id = told["n"], told["f"], told["i"]
-    if len(group_id) != 2 * GROUP_ID_BYTES or not group_id.strip("0"):
+    if len(group_id) != 2 * limits.GROUP_ID_BYTES or not group_id.strip("0"):
         return True
-    if not 1 <= number <= GROUP_SEQUENCE_MAX:
+    if not 1 <= number <= limits.GROUP_SEQUENCE_MAX:
         return True
     if "s" in flags:
-        in_range = 0 <= told["o"] <= OFFSET_MAX and 1 <= told["l"] <= OFFSET_MAX
+        in_range = 0 <= told["o"] <= limits.OFFSET_MAX and 1 <= told["l"] <= limits.OFFSET_MAX
     else:
         in_range = not told["o"] and not told["l"] and "e" not in flags and "g" in flags
     return not in_range or ("g" not in flags and ("m" in flags or number != 1))

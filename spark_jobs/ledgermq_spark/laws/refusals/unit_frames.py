@@ -1,5 +1,7 @@
 """Frames of units of work: what each holds where an operation of its session comes."""
 
+from ledgermq_spark.laws.refusals.expressions import BYTES
+
 FRAMES: dict[str, str] = {}
 
 # How each session stands before each of its operations that was next, and (`late`) before a Commit
@@ -7,13 +9,12 @@ FRAMES: dict[str, str] = {}
 # far, the reason that refuses it if it was ended, whether a Commit waits, how many puts wait.
 # Within an entry things come in the order of its outcomes; what waits on comes last, and open puts
 # to temporary destinations vanish with the end of their connection.
-FRAMES["units"] = """
+FRAMES["units"] = f"""
 WITH
 sized AS (
     SELECT *, IF(kind = 'Put', size(message_ids), 0) AS count, IF(kind = 'Put',
-        aggregate(sizes_bytes, 0L, (sum, one) -> sum + one)
-        + aggregate(headers_bytes, 0L, (sum, one) -> sum + one), 0) AS bytes
-    FROM {applied}
+        {BYTES}, 0) AS bytes
+    FROM {{applied}}
 ),
 waited AS (
     SELECT * FROM sized WHERE replied_at IS NULL OR replied_at > position
@@ -22,17 +23,17 @@ vanished AS (
     SELECT queue_manager, session, position, coalesce(index, -1) AS index, count(*) AS count,
         sum(size_bytes) AS bytes
     FROM (
-        SELECT *, split_part(destination, '/', 2) AS connection FROM {moves}
+        SELECT *, split_part(destination, '/', 2) AS connection FROM {{moves}}
         WHERE before = 'uncommitted put' AND cause = 'purged'
     )
-        JOIN {puts} USING (queue_manager, put_position, put_index)
-        LEFT JOIN {connection_ends} USING (queue_manager, connection, position)
+        JOIN {{puts}} USING (queue_manager, put_position, put_index)
+        LEFT JOIN {{connection_ends}} USING (queue_manager, connection, position)
     GROUP BY ALL
 ),
 events AS (
     SELECT queue_manager, session, position, coalesce(told_index, 1000000000) AS index, 0 AS rank,
         position AS asked_at, FALSE AS late, '' AS what, 0L AS count, 0L AS bytes, 0L AS number
-    FROM {conduct} WHERE conduct = 'next'
+    FROM {{conduct}} WHERE conduct = 'next'
     UNION ALL
     SELECT queue_manager, session, replied_at, reply_index, 0, position, TRUE, '', 0, 0, 0
     FROM waited WHERE kind IN ('Put', 'Commit') AND replied_at IS NOT NULL
@@ -46,7 +47,7 @@ events AS (
     WHERE reply <> 'Refused' AND kind IN ('Put', 'OpenConsumer', 'Commit', 'Rollback')
     UNION ALL
     SELECT queue_manager, session, position, index, 1, NULL, NULL, reason, 0, 0, 0
-    FROM {forced_rollbacks}
+    FROM {{forced_rollbacks}}
     UNION ALL
     SELECT queue_manager, session, position, index, 1, NULL, NULL, 'put', -count, -bytes, 0
     FROM vanished
@@ -61,7 +62,7 @@ events AS (
     UNION ALL
     SELECT queue_manager, session, position, index, 1, NULL, NULL, 'delivery', 0, 0,
         first_delivery + size(sequences) - 1
-    FROM {outcomes} WHERE kind = 'Delivered'
+    FROM {{outcomes}} WHERE kind = 'Delivered'
 ),
 ended AS (
     SELECT *, count_if(what IN ('Commit', 'Rollback') OR what LIKE 'unit-of-work-%') OVER before

@@ -77,8 +77,8 @@ named AS (
         JOIN puts USING (queue_manager, put_position, put_index)
         LEFT JOIN copied USING (queue_manager, position, put_position, put_index)
     WHERE sequence > after_sequence
-        AND (size(sequences) = 0 OR exists(sequences, one -> sequence BETWEEN one.first
-            AND one.last))
+        AND (size(sequences) = 0
+            OR size(filter(sequences, one -> sequence BETWEEN one.first AND one.last)) > 0)
         AND (suits(selector, IF(trim(selector) = '', NULL, struct(message_id, priority, persistent,
             time_us, header)), life.kind = 'queue') OR life.kind = 'queue' AND was_on_topic)
         AND (state <> 'gone' OR state IS NULL)
