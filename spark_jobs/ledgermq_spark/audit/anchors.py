@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.laws.engines.frame import Frame
-from ledgermq_spark.log.rows import BYTES, LONG, TEXT
+from ledgermq_spark.log.rows import columns_of
 from ledgermq_spark.pages.page import counted
 
 DIGEST_BYTES = 32
@@ -150,8 +150,7 @@ def anchor_findings(
         log_ends: Whether the log ends at that position.
         start: The first position of which the chain is known.
     """
-    columns = (("position", LONG), ("digest", BYTES), ("source", TEXT))
-    given = recorded.beside("anchors", columns, [tuple(one) for one in others])
+    given = recorded.beside("anchors", columns_of(Anchor), [tuple(one) for one in others])
     compared = recorded.ask(COMPARED, links=links, others=given)
     sightings = [Sighting(**row) for row in compared.rows(SIGHTED)]
     differing = [one.lowest for one in sightings if one.agrees is False]

@@ -13,7 +13,7 @@ from ledgermq_spark.laws import (
 )
 from ledgermq_spark.laws.limits import quotas, redelivery
 from ledgermq_spark.laws.once import ids, sources
-from ledgermq_spark.laws.order import order_law
+from ledgermq_spark.laws.order import judging
 from ledgermq_spark.laws.refusals import refusals
 from ledgermq_spark.laws.settling import settlements
 from ledgermq_spark.laws.storage import segments
@@ -24,7 +24,7 @@ LAWS = (
     puts.LAW,
     settlements.LAW,
     deliveries.LAW,
-    order_law.LAW,
+    judging.LAW,
     times.LAW,
     redelivery.LAW,
     transfers.LAW,

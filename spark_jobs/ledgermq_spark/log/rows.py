@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, get_args, get_type_hints
 
 import pyarrow as pa
 from pyspark.sql import types as t
@@ -113,6 +113,13 @@ _ARROW: dict[t.DataType, pa.DataType] = {
     FLAG: pa.bool_(),
     BYTES: pa.binary(),
 }
+
+
+def columns_of(kind: type) -> Columns:
+    """The columns of rows that have the fields of a named tuple or dataclass."""
+    types = {int: LONG, str: TEXT, bytes: BYTES, bool: FLAG}
+    hints = get_type_hints(kind).items()
+    return [(name, types[(get_args(hint) or (hint,))[0]]) for name, hint in hints]
 
 
 def arrow_type(kind: t.DataType) -> pa.DataType:

@@ -1,4 +1,7 @@
-"""Runs the pass of law F over all stores, each in one task, in the order of the log."""
+"""Law F: nothing that somebody may have is passed over, and nobody is left beside it.
+
+A pass over what happens to each store judges it, in one task, in the order of the log.
+"""
 
 from __future__ import annotations
 
@@ -13,34 +16,19 @@ import pyarrow as pa
 
 from ledgermq.garbage import seldom_looked_for_cycles
 from ledgermq_spark.laws.engines.engine import Pass
+from ledgermq_spark.laws.law import Breach, Law
 from ledgermq_spark.laws.order import store_state
 from ledgermq_spark.laws.order.runs import Run, runs
 from ledgermq_spark.laws.order.store_events import EVENT_TYPES, HAPPENED, KEYS
 from ledgermq_spark.laws.order.store_pass import Finding, StorePass
-from ledgermq_spark.log.rows import LONG, TEXT, arrow_batch
+from ledgermq_spark.log.rows import LONG, TEXT, arrow_batch, columns_of
 
 Row = tuple[Any, ...]
 # What an event is that tells what was known of its store before.
 KNOWN: Final = "known"
-FOUND_COLUMNS: Final = (
-    ("queue_manager", TEXT),
-    ("store", LONG),
-    ("kind", TEXT),
-    ("summary", TEXT),
-    ("expected", TEXT),
-    ("found", TEXT),
-    ("sequence", LONG),
-    ("session", LONG),
-    ("position", LONG),
-)
-
-
-LEFT_COLUMNS: Final = (
-    ("queue_manager", TEXT),
-    ("store", LONG),
-    ("number", LONG),
-    ("text", TEXT),
-)
+PLACE: Final = (("queue_manager", TEXT), ("store", LONG))
+FOUND_COLUMNS: Final = (*PLACE, *columns_of(Finding))
+LEFT_COLUMNS: Final = (*PLACE, ("number", LONG), ("text", TEXT))
 # What was known of stores where a stretch begins comes before what happens in it.
 EVENTS: Final = f"""
 SELECT {", ".join((*KEYS, *EVENT_TYPES))}
@@ -116,4 +104,17 @@ JUDGED: Final = Pass(
 # What is known of each store in the end, in the order of `number`.
 LEFT: Final = Pass(
     query=EVENTS, keys=KEYS, order=("position", "step"), take=_leave, columns=LEFT_COLUMNS
+)
+
+
+def _found(kind: str) -> Breach:
+    return Breach(kind, f"SELECT * FROM {{disorder}} WHERE kind = '{kind}'")
+
+
+LAW = Law(
+    letter="F",
+    sentence="Each consumer is given what comes first of what it may have, by priority, number and "
+    "the rules of groups and FIFO modes; nobody with credit is left beside what it may have; "
+    "where only the newest messages are kept, older ones go.",
+    breaches=(_found("reordered"), _found("unexpected"), _found("lost")),
 )

@@ -4,29 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from ledgermq_spark.laws.order.event import Event
 from ledgermq_spark.laws.refusals.expressions import stands
+from ledgermq_spark.log.rows import columns_of
 
 FRAMES: dict[str, str] = {}
 
-# Columns of `event.Event` after those that say which store it is.
-EVENT_TYPES: Final = {
-    "position": "BIGINT",
-    "step": "BIGINT",
-    "behind_index": "BIGINT",
-    "what": "STRING",
-    "before": "STRING",
-    "cause": "STRING",
-    "sequence": "BIGINT",
-    "session": "BIGINT",
-    "consumer": "BIGINT",
-    "number": "BIGINT",
-    "text": "STRING",
-    "time_us": "BIGINT",
-    "priority": "BIGINT",
-    "message_id": "BINARY",
-    "is_persistent": "BOOLEAN",
-    "flag": "BOOLEAN",
-}
+# Types of the columns after those that say which store it is.
+EVENT_TYPES: Final = {name: kind.simpleString() for name, kind in columns_of(Event)}
 # Where an entry answered its own operation: what that did comes before the deliveries behind it.
 FRAMES["answered"] = """
 SELECT queue_manager, position, min(outcome.index) AS index
@@ -237,7 +222,7 @@ def _as_events(query: str, *columns: str) -> str:
     """
     chosen = []
     for name, kind in EVENT_TYPES.items():
-        otherwise = "0" if kind == "BIGINT" and name != "step" else "NULL"
+        otherwise = "0" if kind == "bigint" and name != "step" else "NULL"
         given = name if name in columns else BEHIND.get(name, otherwise)
         chosen.append(f"CAST({given} AS {kind}) AS {name}")
     return f"SELECT {', '.join((*KEYS, *chosen))} FROM ({query})"
