@@ -21,8 +21,7 @@ from ledgermq_spark.archive.stretch import (
     ArchiveBrokenError,
     Stretch,
 )
-from ledgermq_spark.jobs.reading import EVERYTHING
-from ledgermq_spark.jobs.work import Work, begin
+from ledgermq_spark.jobs.work import EVERYTHING, Work, begin
 from ledgermq_spark.log.durable_files import settled_digests, write_durably
 from ledgermq_spark.log.positions import PositionOutOfRangeError, resolve_at
 from ledgermq_spark.log.read_log import read_raw, write_operations

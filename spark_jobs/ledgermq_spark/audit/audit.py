@@ -15,14 +15,11 @@ from typing import Any, Final
 
 from ledgermq_spark.audit.compare import Differences, differences
 from ledgermq_spark.audit.conservation import CONSERVATION, check_counts, summary_of
-from ledgermq_spark.audit.contents import altered_contents
-from ledgermq_spark.audit.earlier import delivered_before, holders_in
-from ledgermq_spark.audit.findings.classify import classify
-from ledgermq_spark.audit.findings.evidence import ANOMALY_KINDS, Evidence
-from ledgermq_spark.audit.findings.judging import judge
+from ledgermq_spark.audit.contents import altered_contents, altered_copies
+from ledgermq_spark.audit.findings.classify import classify, delivered_before, holders_in
+from ledgermq_spark.audit.findings.evidence import ANOMALY_KINDS, Evidence, judge
 from ledgermq_spark.audit.findings.naming import name_messages
 from ledgermq_spark.audit.lawfulness import breaches
-from ledgermq_spark.audit.relocations import altered_copies
 from ledgermq_spark.audit.report.by_hand import done_by_hand
 from ledgermq_spark.audit.states import compare_live, compare_messages
 from ledgermq_spark.laws.all_laws import LAWS

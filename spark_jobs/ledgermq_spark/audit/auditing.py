@@ -8,13 +8,11 @@ from dataclasses import replace
 from ledgermq_spark.audit.alignment import alignment
 from ledgermq_spark.audit.anchors import CHECKPOINT, GIVEN, Anchor, ChainProof, anchor_findings
 from ledgermq_spark.audit.audit import AuditReport, Subject, audit
-from ledgermq_spark.audit.findings.evidence import Evidence
-from ledgermq_spark.audit.findings.judging import judge
+from ledgermq_spark.audit.findings.evidence import Evidence, judge
 from ledgermq_spark.audit.headers import check_operation_headers
 from ledgermq_spark.audit.lane_ends import answered_until, lane_floors
 from ledgermq_spark.audit.witnesses import Noted, Witnesses, hear
-from ledgermq_spark.jobs.reading import EVERYTHING, facts_of, fold, lanes_frame, read_all
-from ledgermq_spark.jobs.work import STEPS, Work
+from ledgermq_spark.jobs.work import EVERYTHING, STEPS, Work, facts_of, fold, lanes_frame, read_all
 from ledgermq_spark.laws.engines.frame import Frame
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.rows import BYTES, LONG

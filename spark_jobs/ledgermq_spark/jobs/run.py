@@ -20,8 +20,7 @@ from ledgermq_spark.audit.behind.trimmed import audit_of_rest
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.lawfulness import breaches
 from ledgermq_spark.audit.witnesses import Noted
-from ledgermq_spark.jobs.reading import facts_of, read_log
-from ledgermq_spark.jobs.work import STEPS, Work, begin
+from ledgermq_spark.jobs.work import STEPS, Work, begin, facts_of, read_log
 from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
 from ledgermq_spark.laws.engines.frame import Frame

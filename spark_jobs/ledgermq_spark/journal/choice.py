@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Final
+from datetime import datetime, timedelta
 
+from ledgermq.protocol.instants import EPOCH
 from ledgermq.selector import parse_selector
 from ledgermq.wire.content.journaled import JournaledMessage
 from ledgermq_spark.log.headers import header_text
 from ledgermq_spark.log.matching import Selected, matches
-
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

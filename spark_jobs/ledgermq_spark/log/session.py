@@ -59,6 +59,8 @@ BRIEF_OPERATIONS_MAX = 15_000
 BRIEF_PARTITIONS = 2
 # Where an executor unpacks the artifact, below its own directory: `--archives FILE#ledgermq-spark`.
 UNPACKED = "./ledgermq-spark"
+# What Spark shows a job by.
+APPLICATION = "ledgermq"
 
 DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -80,7 +82,6 @@ def is_submitted() -> bool:
 def spark_session(
     *,
     cores: int | None = None,
-    application: str = "ledgermq",
     driver_memory: str | None = None,
     directory: Path | None = None,
     log_level: str = "WARN",
@@ -90,12 +91,11 @@ def spark_session(
 ) -> SparkSession:
     """Return the running Spark session, or start one.
 
-    In a program that `spark-submit` started, only `application` and `log_level` count.
+    In a program that `spark-submit` started, only `log_level` counts.
 
     Args:
         cores: Processors that it keeps busy, and partitions of a shuffle of a job that is not
             brief; unless given, what `machine.cores` says.
-        application: Name shown by Spark.
         driver_memory: Heap of the Java process, which is all there is; unless given, what
             `machine.memory` says.
         directory: Where Spark spills and keeps its files; a fresh temporary one if not given.
@@ -125,7 +125,7 @@ def spark_session(
     if active is not None:
         return active
     if is_submitted():
-        return _submitted_session(application, log_level)
+        return _submitted_session(log_level)
     from ledgermq.embedded.jars import delta_jars, spark_connector_jars
     from ledgermq.embedded.java import QUICK_START
 
@@ -135,7 +135,7 @@ def spark_session(
     # The tasks' Python is chosen by this variable; the setting of that name comes too late.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     cores = cores or machine.cores()
-    builder = SparkSession.builder.master(f"local[{cores}]").appName(application)
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(APPLICATION)
     if brief:
         java_options = f"{QUICK_START} {CODE_CACHE} {java_options}"
     java_options = f"{_archive_of_chosen_java()} {java_options}"
@@ -184,10 +184,10 @@ def spark_jars() -> list[Path]:
     return list((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
 
 
-def _submitted_session(application: str, log_level: str) -> SparkSession:
+def _submitted_session(log_level: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(application).config(map={**JOB_SETTINGS})
+    builder = SparkSession.builder.appName(APPLICATION).config(map={**JOB_SETTINGS})
     # What an executor unpacked; with a local master none does, and what is here is seen.
     packages = os.pathsep.join([f"{UNPACKED}/site-packages", *_source_roots()])
     builder = builder.config("spark.executorEnv.PYTHONPATH", packages)

@@ -14,8 +14,7 @@ from ledgermq_spark.audit.audit import audit
 from ledgermq_spark.audit.compare import differences
 from ledgermq_spark.audit.conservation import CONSERVATION
 from ledgermq_spark.audit.findings.classify import classify
-from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal
-from ledgermq_spark.audit.findings.judging import judge
+from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal, judge
 from ledgermq_spark.audit.report.report import html_report, json_report
 from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.laws.law import Breach, Law

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from ledgermq.wire.framing.codec import decode_operation, encode_operation
+from ledgermq_spark.audit.contents import altered_copies
 from ledgermq_spark.audit.findings.evidence import ANOMALY_KINDS
-from ledgermq_spark.audit.relocations import altered_copies
 from support.audits.engines import duck_engine
 from support.audits.frames import operations_frame, outcomes_frame
 from support.stories.written_again import Relocated

@@ -12,8 +12,7 @@ from ledgermq_spark.audit.auditing import audit_behind, checkpoint_at, checkpoin
 from ledgermq_spark.audit.headers import check_operation_headers
 from ledgermq_spark.audit.lane_ends import lane_floors
 from ledgermq_spark.audit.witnesses import Noted, hear
-from ledgermq_spark.jobs.reading import fold, lanes_frame, told_outcomes
-from ledgermq_spark.jobs.work import Work
+from ledgermq_spark.jobs.work import Work, fold, lanes_frame, told_outcomes
 from ledgermq_spark.laws.engines.frame import Frame
 
 
