@@ -8,7 +8,6 @@ from ledgermq.client.admin.queue_settings import ManagerSettings as ManagerSetti
 from ledgermq.client.admin.queue_settings import QueueSettings as QueueSettings
 from ledgermq.client.connection import Connection as Connection
 from ledgermq.client.connection import connect as connect
-from ledgermq.client.engine.acknowledge_mode import AckMode as AckMode
 from ledgermq.client.messages.bytes_message import BytesMessage as BytesMessage
 from ledgermq.client.messages.map_message import MapMessage as MapMessage
 from ledgermq.client.messages.message import Message as Message
@@ -18,6 +17,7 @@ from ledgermq.client.messages.typed_message import ObjectMessage as ObjectMessag
 from ledgermq.client.messages.typed_message import PlainMessage as PlainMessage
 from ledgermq.client.messages.typed_message import TextMessage as TextMessage
 from ledgermq.client.messages.typed_message import TypedMessage as TypedMessage
+from ledgermq.client.options import AckMode as AckMode
 from ledgermq.client.receiving.browser import Browser as Browser
 from ledgermq.client.receiving.consumer import Consumer as Consumer
 from ledgermq.client.receiving.getting import GetMatch as GetMatch

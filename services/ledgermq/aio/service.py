@@ -31,8 +31,7 @@ from ledgermq.client.arguments import (
 )
 from ledgermq.client.connection import Connection as ThreadedConnection
 from ledgermq.client.destinations import checked_destination, is_topic
-from ledgermq.client.engine.acknowledge_mode import AckMode
-from ledgermq.client.options import ConnectOptions, ConsumerOptions
+from ledgermq.client.options import AckMode, ConnectOptions, ConsumerOptions
 from ledgermq.errors import (
     AlreadySettledError,
     DeliveryUnknownError,

@@ -22,7 +22,6 @@ from ledgermq.client.admin.admin import Admin
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_callback
 from ledgermq.client.closing import Closing, close_aside, is_interrupted
-from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.work import Services, Work
 from ledgermq.client.link.broker_news import BRING_BACK
@@ -30,7 +29,7 @@ from ledgermq.client.link.heartbeats import Heartbeats
 from ledgermq.client.link.questions import Questions
 from ledgermq.client.link.route import Route, kafka_route
 from ledgermq.client.link.router import Opening, Router
-from ledgermq.client.options import USUAL, BrowserOptions, ConnectOptions, SessionOptions
+from ledgermq.client.options import USUAL, AckMode, BrowserOptions, ConnectOptions, SessionOptions
 from ledgermq.client.problems import ExceptionListener, Problems
 from ledgermq.client.reasons import error_of_reason
 from ledgermq.client.receiving.browser import Browser

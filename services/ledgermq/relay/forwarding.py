@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ledgermq.client.connection import Connection
-from ledgermq.client.engine.acknowledge_mode import AckMode
+from ledgermq.client.options import AckMode
 from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.relay.running import SourceMovedError
 from ledgermq.relay.transfers import decode_transfer, moving_session

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ledgermq.client.connection import Connection
-from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.messages.message import Message, raw_message
+from ledgermq.client.options import AckMode
 from ledgermq.client.session import Session
 from ledgermq.errors import LedgerMQError, MessageFormatError
 from ledgermq.protocol.header_size import header_bytes

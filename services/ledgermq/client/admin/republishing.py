@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq.client.admin.copies import Copier, units_of, why_no_copy
-from ledgermq.client.engine.acknowledge_mode import AckMode
+from ledgermq.client.options import AckMode
 from ledgermq.errors import LedgerMQError, RepublishStoppedError
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from typing import Any
 
 from ledgermq.client.closing import close_aside, is_interrupted
 from ledgermq.client.destinations import checked_destination, is_topic
-from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.engine.commits import Commits
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.lease import Lease
@@ -26,6 +25,7 @@ from ledgermq.client.engine.settling import Settling
 from ledgermq.client.engine.steps import Steps, again_while_out_of_turn
 from ledgermq.client.engine.unseen import Unseen
 from ledgermq.client.link.questions import Questions
+from ledgermq.client.options import AckMode
 from ledgermq.client.sending.receipts import CommitReceipt
 from ledgermq.client.tracing import settled
 from ledgermq.errors import (
