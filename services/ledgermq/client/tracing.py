@@ -174,9 +174,6 @@ def _made_within(span: Span) -> Iterator[None]:
         _SENDING.set(before)
 
 
-# Sending ------------------------------------------------------------------------------------------
-
-
 def sent(
     destination: str | None, begin: Callable[[], Steps[T]], count: Callable[[T], int] | None = None
 ) -> Steps[T]:
@@ -238,9 +235,6 @@ def with_context(properties: Properties | None) -> Properties | None:
         else:
             TraceContextTextMapPropagator().inject(carrier, set_span_in_context(span))
     return {**properties, **carrier} if properties else carrier
-
-
-# Getting and settling -----------------------------------------------------------------------------
 
 
 def begun() -> int:

@@ -110,8 +110,6 @@ class Engine:
         # Takes what no call may ever raise.
         self.report: Callable[[LedgerMQError], None] = lambda error: LOGGER.error("%s", error)
 
-    # -- who may use it ----------------------------------------------------------------------------
-
     def check_usable_locked(self) -> None:
         """Refuses use after the end and by two threads at once; raises what was put off."""
         if self.closing or self.lost is not None or self._deferred is not None:
@@ -142,8 +140,6 @@ class Engine:
         if self.lost is not None:
             raise self.lost
         self.check_open()
-
-    # -- writing -----------------------------------------------------------------------------------
 
     def write_locked(
         self,
@@ -249,8 +245,6 @@ class Engine:
                 self._send_locked(pending)
         except LedgerMQError as error:
             LOGGER.info("operations are written again later: %s", error)
-
-    # -- waiting -----------------------------------------------------------------------------------
 
     def room(self, timeout_seconds: float | None = None) -> Steps[None]:
         """Back-pressure: waits while too much is unanswered, not longer than the time-out."""

@@ -130,8 +130,6 @@ class Settling:
             for delivery in protocol.handed_over.due(now, held, protocol.handed_through):
                 engine.write_locked(Alive, handing=delivery)
 
-    # -- the library acknowledges ------------------------------------------------------------------
-
     def write_locked(self) -> None:
         """Writes what is to be acknowledged before a wait; DUPS_OK leaves it to the heartbeats."""
         if self.automatic and not self._lazy:
@@ -218,8 +216,6 @@ class Settling:
         for part in ranges.parts() if ranges else ():
             pending = self._engine.write_locked(Acknowledge, deliveries=part.as_list())
             yield from self._engine.reply(pending, timeout)
-
-    # -- the application settles -------------------------------------------------------------------
 
     def in_flight(self) -> Steps[set[int]]:
         return aside(partial(self._in_flight, self._engine.handle))
@@ -317,8 +313,6 @@ class Settling:
         for delivery in deliveries:
             self.handed.discard(delivery)
         yield from engine.reply(pending, timeout)
-
-    # -- what goes back ----------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def about_to_go_back(self) -> Iterator[None]:

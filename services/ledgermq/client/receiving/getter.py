@@ -203,8 +203,6 @@ class Getter(Generic[M]):
         self._engine.check_unit_of_work_locked()
         self._wanted = wanted
 
-    # -- what a call asks for ----------------------------------------------------------------------
-
     def wanted(self, given: GetOptionsOfCall, under_cursor: Cursor | None) -> Options:
         """What one call asks for: the consumer's own options unless it says otherwise (GRP-34).
 
@@ -260,8 +258,6 @@ class Getter(Generic[M]):
                 destination=self.destination,
             )
         return options
-
-    # -- taking what is there ----------------------------------------------------------------------
 
     def receive(
         self, timeout: float | None, under_cursor: Cursor | None, options: GetOptionsOfCall
@@ -357,8 +353,6 @@ class Getter(Generic[M]):
     def reject(self, deliveries: range, how: Rejection, timeout: float | None) -> Any:
         steps = self.work.settling.reject(self.buffer.number, deliveries, how, timeout)
         return self._run(tracing.settled("reject", len(deliveries), steps))
-
-    # -- asking and waiting ------------------------------------------------------------------------
 
     def _is_ready(self) -> bool:
         """Whether a message can be taken at once, with nothing to write, as most of them can."""

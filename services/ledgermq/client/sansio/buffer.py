@@ -110,8 +110,6 @@ class ConsumerBuffer:
         self._place = 0
         self._batches.popleft()
 
-    # -- whole groups ------------------------------------------------------------------------------
-
     def gather(self) -> bool:
         """Sets aside what there is of the group that comes next; True once that is all of it.
 
@@ -151,8 +149,6 @@ class ConsumerBuffer:
         self.count += len(taken)
         self.due -= len(taken)
 
-    # -- what is in it -----------------------------------------------------------------------------
-
     @property
     def next_delivery(self) -> int:
         """The delivery number of the next message; only while `count` is above 0."""
@@ -185,8 +181,6 @@ class ConsumerBuffer:
         """The queue manager knows that a message in doubt is handed over."""
         if self.doubt == doubt:
             self.doubt = 0
-
-    # -- what expires here -------------------------------------------------------------------------
 
     def _entries(self) -> Iterator[tuple[int, DeliveredMessage]]:
         """Everything that can be taken, with its first delivery number, in order."""
@@ -238,8 +232,6 @@ class ConsumerBuffer:
         self._returned |= dict.fromkeys(self._over)
         while len(self._returned) > RETURNED_MAX:
             del self._returned[next(iter(self._returned))]
-
-    # -- credit ------------------------------------------------------------------------------------
 
     def grant(self) -> int:
         """How much credit to write now; it then counts as granted."""

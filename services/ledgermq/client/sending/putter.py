@@ -121,8 +121,6 @@ class Putter:
             self._redelivery_limit,
         )
 
-    # -- plain sends -------------------------------------------------------------------------------
-
     def send(
         self, body: Sendable, *, timeout: float | None = None, **options: Unpack[SendOptions]
     ) -> Steps[SendReceipt]:
@@ -266,8 +264,6 @@ class Putter:
         failure = next((error for one in unfinished if (error := one.exception())), None)
         if failure is not None and self.engine.lost is not None:
             raise failure
-
-    # -- groups and segments -----------------------------------------------------------------------
 
     def _said(self, options: SendOptions) -> tuple[str, Sending, Grouping]:
         if options.get("deduplication_id") is not None:
