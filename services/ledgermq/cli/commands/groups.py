@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -29,6 +30,7 @@ GAPS_SHOWN_MAX: Final = 5
 CANDIDATES_SHOWN_MAX: Final = 5
 # Groups looked into, one question each, to say what of them cannot be got.
 LOOKED_INTO_MAX: Final = 200
+AGE_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 WHY_NO_TOPIC: Final = "topics take no groups"
 
 COLUMNS: Final = (
@@ -193,11 +195,7 @@ def _is_open_ended(found: GroupState) -> bool:
 
 def age_text(seconds: float) -> str:
     left = max(0, int(seconds))
-    for size, unit, smaller, smaller_unit in (
-        (86_400, "d", 3_600, "h"),
-        (3_600, "h", 60, "min"),
-        (60, "min", 1, "s"),
-    ):
+    for (size, unit), (smaller, smaller_unit) in pairwise(AGE_UNITS):
         if left >= size:
             rest = left % size // smaller
             return f"{left // size} {unit}" + (f" {rest} {smaller_unit}" if rest else "")

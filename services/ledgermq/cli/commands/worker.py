@@ -16,13 +16,13 @@ from ledgermq.cli.printing.exits import REFUSED
 from ledgermq.processor.worker.settings import LOG_FORMATS, WorkerSettings
 
 
-def _setting(flag: str, name: str, text: str, **more: Any) -> Callable[[Command], Command]:
-    """An option for a setting of workers, whose variable the settings read.
+def _setting(flag: str, text: str, name: str = "", **more: Any) -> Callable[[Command], Command]:
+    """An option for a setting of workers, by the option's name unless it has another.
 
-    There several values are separated by commas.
+    The settings read its variable, where several values are separated by commas.
     """
-    variable = f"LEDGERMQ_{name.upper()}"
-    return click.option(flag, name, help=f"{text}  [env var: {variable}]", **more)
+    name = name or flag.removeprefix("--").replace("-", "_")
+    return click.option(flag, name, help=f"{text}  [env var: LEDGERMQ_{name.upper()}]", **more)
 
 
 @click.command(cls=OnceCommand)
@@ -41,54 +41,47 @@ def _setting(flag: str, name: str, text: str, **more: Any) -> Callable[[Command]
 )
 @_setting(
     "--topic-prefix",
-    "topic_prefix",
     "Prefix of the names of the log topics on Kafka.  [default: ledgermq]",
     metavar="PREFIX",
 )
 @_setting(
     "--queue-manager",
-    "queue_managers",
     "Queue manager that is created if the log has none yet. May be repeated.  [default: QM1]",
+    "queue_managers",
     metavar="NAME",
     multiple=True,
 )
 @_setting(
     "--name",
-    "name",
     "Name of this worker in logs and checkpoints; no two workers may have the same.  [default: "
     "host and process]",
     metavar="NAME",
 )
 @_setting(
     "--partitions",
-    "partitions",
     "How many queue managers the log topics have room for, if they are created now.  [default: 4]",
     metavar="NUMBER",
     type=Long(1),
 )
 @_setting(
     "--lanes",
-    "lanes",
     "How many outcome lanes each queue manager has, if the topics are created now.  [default: 4]",
     metavar="NUMBER",
     type=Long(1),
 )
 @_setting(
     "--web-port",
-    "web_port",
     "Port where it serves metrics and health; 0, the default: any free port, -1: none.",
     metavar="PORT",
     type=Long(-1, 65535),
 )
 @_setting(
     "--log-level",
-    "log_level",
     "The lowest level that is written to the worker's log.  [default: INFO]",
     type=click.Choice(("DEBUG", "INFO", "WARNING", "ERROR")),
 )
 @_setting(
     "--log-format",
-    "log_format",
     "Format of the worker's log, text for people or json for programs.  [default: text]",
     type=click.Choice(LOG_FORMATS),
 )
