@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from ledgermq_spark.audit.anchors import ARCHIVE, CHECKPOINT, GIVEN, OUTCOMES, SOURCES, Anchor
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.journal.archive import Archive
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Frame
 
 ANSWERS, LIVE_STATE = "answers", "live state"
 WHO = SOURCES | {ANSWERS: "the answer to a question", LIVE_STATE: "the live state"}

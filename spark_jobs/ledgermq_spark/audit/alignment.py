@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ledgermq_spark.audit.findings.evidence import MESSAGES_NAMED_MAX, Evidence, hexadecimal
-from ledgermq_spark.laws.engines.engine import Rows
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Frame, Rows
 
 EVIDENCE_MAX = 50
 # Operations by their session and number, Opens by their key, so that a moved session still matches.

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.audit.findings.evidence import Evidence
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Frame
 from ledgermq_spark.log.rows import columns_of
 from ledgermq_spark.pages.page import counted
 

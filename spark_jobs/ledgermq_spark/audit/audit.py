@@ -23,7 +23,7 @@ from ledgermq_spark.audit.lawfulness import breaches
 from ledgermq_spark.audit.report.by_hand import done_by_hand
 from ledgermq_spark.audit.states import compare_live, compare_messages
 from ledgermq_spark.laws.all_laws import LAWS
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Frame
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.laws.law import Law
 from ledgermq_spark.pages.page import counted

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
+from typing import Final
 
+from ledgermq.protocol.administration import PositionsSkipped
 from ledgermq_spark.audit.alignment import alignment
 from ledgermq_spark.audit.anchors import CHECKPOINT, GIVEN, Anchor, ChainProof, anchor_findings
 from ledgermq_spark.audit.audit import AuditReport, Subject, audit
@@ -13,10 +16,10 @@ from ledgermq_spark.audit.headers import check_operation_headers
 from ledgermq_spark.audit.lane_ends import answered_until, lane_floors
 from ledgermq_spark.audit.witnesses import Noted, Witnesses, hear
 from ledgermq_spark.jobs.work import EVERYTHING, STEPS, Work, facts_of, fold, lanes_frame, read_all
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Frame
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.rows import BYTES, LONG
-from ledgermq_spark.log.skipped import answered_before, declaration_notes
+from ledgermq_spark.log.skipped import answered_before
 from ledgermq_spark.rebuild.checkpoints import (
     Checkpoint,
     CheckpointBrokenError,
@@ -26,6 +29,12 @@ from ledgermq_spark.rebuild.checkpoints import (
 from ledgermq_spark.rebuild.frames import links_frame
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
 from ledgermq_spark.rebuild.stopping import hole_told
+
+NOTES_MAX = 50
+DECLARED: Final = """
+SELECT position, range_first, range_last, actor, why FROM {rows} WHERE kind = 'PositionsSkipped'
+ORDER BY position
+"""
 
 
 def audit_of_all(
@@ -60,7 +69,7 @@ def audit_of_all(
     findings.extend(aligned.evidence)
     proof = tell_of_cut(told, proof, findings)
     end = _comparable_end(rebuilt, aligned.comparable_until, findings, unproven)
-    notes = declaration_notes(operations) if rebuilt.skipped else []
+    notes = _declaration_notes(operations) if rebuilt.skipped else []
     if end < position:
         notes.append(f"nothing above position {end} was compared, up to {position}")
         live = None
@@ -262,3 +271,21 @@ def witnessed(
         unproven=[] if empty else [why],
         notes=[why],
     )
+
+
+def _declaration_notes(operations: Frame) -> list[str]:
+    """Who declared what skipped, in the order of the log; of declarations that count, the first."""
+    return [
+        f"positions {one.first} to {one.last} were declared skipped at position {position} by "
+        f"{one.actor}: {one.reason}"
+        for position, one in islice(_declarations(operations), NOTES_MAX)
+    ]
+
+
+def _declarations(operations: Frame) -> Iterator[tuple[int, PositionsSkipped]]:
+    """Declarations that count, with where they stand."""
+    for row in operations.rows(DECLARED):
+        (first,), (last,) = row["range_first"], row["range_last"]
+        one = PositionsSkipped(first=first, last=last, actor=row["actor"], reason=row["why"])
+        if one.counts_at(row["position"]):
+            yield row["position"], one

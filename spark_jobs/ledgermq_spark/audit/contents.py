@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal, shown
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Frame
 
 EVIDENCE_MAX = 200
 # Deliveries that were told again are one.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ledgermq_spark.audit.findings.evidence import Evidence
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Frame
 from ledgermq_spark.log.record_headers import CHAIN, CONNECTION, LANE, SOURCE, Denial
 
 EVIDENCE_MAX = 200

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ledgermq_spark.jobs.work import Work
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Frame
 from ledgermq_spark.rebuild.checkpoints import Checkpoint
 
 # The lowest position that each lane tells of in its first record.

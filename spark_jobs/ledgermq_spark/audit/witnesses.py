@@ -14,7 +14,7 @@ from ledgermq_spark.audit.anchors import CHECKPOINT, Anchor
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.headers import check_outcome_records
 from ledgermq_spark.jobs.work import Work
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Frame
 from ledgermq_spark.log.other_partitions import records_elsewhere
 from ledgermq_spark.log.positions import partition_ranges
 from ledgermq_spark.rebuild.checkpoints import Checkpoints

@@ -24,7 +24,7 @@ from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.lane_ends import lane_floors
 from ledgermq_spark.audit.witnesses import Witnesses
 from ledgermq_spark.jobs.work import STEPS, Work, begin, fold, lanes_frame, told_outcomes
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Frame
 from ledgermq_spark.log.skipped import answered_before
 from ledgermq_spark.rebuild.checkpoints import Checkpoint
 from ledgermq_spark.rebuild.rebuild import Progress

@@ -23,7 +23,7 @@ from ledgermq_spark.audit.witnesses import Noted
 from ledgermq_spark.jobs.work import STEPS, Work, begin, facts_of, read_log
 from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Frame
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.positions import (
     PositionOutOfRangeError,

@@ -15,8 +15,7 @@ from pyspark.sql import SparkSession
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
 from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
-from ledgermq_spark.laws.engines.engine import Engine
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Engine, Frame
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.positions import PartitionRange, locate, partition_ranges
 from ledgermq_spark.log.read_log import read_operations, read_outcomes

@@ -18,7 +18,7 @@ from ledgermq_spark.laws.law import FOUND, ORDER, Breach, Law
 from ledgermq_spark.laws.limits import message_frames, room_frames
 from ledgermq_spark.laws.once import ids, sources
 from ledgermq_spark.laws.order import judging, store_events
-from ledgermq_spark.laws.places import bindings, directory
+from ledgermq_spark.laws.places import directory
 from ledgermq_spark.laws.refusals import refusals
 from ledgermq_spark.laws.storage import relocations, segments
 from ledgermq_spark.laws.stretches import carried_operations
@@ -270,7 +270,6 @@ for frames in (
     ids.FRAMES,
     refusals.FRAMES,
     directory.FRAMES,
-    bindings.FRAMES,
     store_events.FRAMES,
     message_frames.FRAMES,
     room_frames.FRAMES,

@@ -7,7 +7,7 @@ from ledgermq.protocol import operations as op
 from ledgermq.wire.framing.codec import decode_chunk, decode_operation, encode_chunk, full_name_of
 from ledgermq.wire.framing.headers import operation_headers, with_identity
 from ledgermq_spark.audit.headers import check_operation_headers, check_outcome_records
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Frame
 from ledgermq_spark.log.read_log import decode_operations, decode_outcomes
 from support.audits.engines import duck_engine
 from support.brokers.log_writer import Script, chain_of, chunks

@@ -18,8 +18,7 @@ from ledgermq.protocol.outcomes import Addressed
 from ledgermq.wire.framing.checkpoint_chunks import encode_root
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq_spark.audit.audit import AuditReport, Subject, audit
-from ledgermq_spark.laws.engines.engine import Engine
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Engine, Frame
 from ledgermq_spark.rebuild.checkpoints import BLOCK
 from ledgermq_spark.rebuild.fold import incomplete_groups
 from ledgermq_spark.rebuild.rebuilt import Rebuilt

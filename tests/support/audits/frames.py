@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ledgermq.protocol.outcomes import Addressed
-from ledgermq_spark.laws.engines.engine import Engine
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Engine, Frame
 from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.log.read_log import RECORDED_COLUMNS, as_operation
 from ledgermq_spark.log.rows import (

@@ -22,7 +22,7 @@ from ledgermq_spark.audit.headers import check_operation_headers
 from ledgermq_spark.audit.lane_ends import lane_floors
 from ledgermq_spark.audit.witnesses import Noted, hear
 from ledgermq_spark.jobs.work import Work, told_outcomes
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Frame
 from ledgermq_spark.log.positions import PositionOutOfRangeError
 from ledgermq_spark.rebuild.rebuilt import rebuilt_from
 

@@ -13,7 +13,7 @@ from ledgermq_spark.audit.headers import check_operation_headers
 from ledgermq_spark.audit.lane_ends import lane_floors
 from ledgermq_spark.audit.witnesses import Noted, hear
 from ledgermq_spark.jobs.work import Work, fold, lanes_frame, told_outcomes
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Frame
 
 
 def audit_of_rest(

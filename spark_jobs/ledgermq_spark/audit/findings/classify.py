@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ledgermq_spark.audit.compare import COMPARED, Differences, Row
 from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal, shown
-from ledgermq_spark.laws.engines.frame import Frame
+from ledgermq_spark.laws.engines.engine import Frame
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.outcome_rows import OF_MESSAGES
 from ledgermq_spark.log.rows import LONG

@@ -1,4 +1,4 @@
-"""What answers queries over frames, and makes frames that follow from others."""
+"""What answers queries over frames, makes frames that follow from others, and rows beside it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from ledgermq_spark.log.rows import Columns
+from ledgermq_spark.log.rows import Columns, arrow_table
 from ledgermq_spark.log.store import ParquetRows
 
 Rows = list[dict[str, Any]]
@@ -68,3 +68,36 @@ class Engine(Protocol):
 
         There is nothing yet at that place.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame of an engine, or an answer: `held` is of the engine's own kind.
+
+    Queries are Spark SQL, and name these rows `{rows}` and those of others as these are called.
+    """
+
+    engine: Engine
+    held: Any
+
+    @classmethod
+    def taken(cls, engine: Engine, name: str, given: Given) -> Frame:
+        """What there is, as a frame of the engine."""
+        return cls(engine, engine.taken({name: given})[name])
+
+    def ask(self, query: str, **others: Frame) -> Frame:
+        """The answer to a query, which is worked out whenever it is asked."""
+        held = {name: one.held for name, one in others.items()}
+        return Frame(self.engine, self.engine.ask(query, {"rows": self.held, **held}))
+
+    def where(self, condition: str) -> Frame:
+        """The rows that meet a condition."""
+        return self.ask(f"SELECT * FROM {{rows}} WHERE {condition}")
+
+    def rows(self, query: str, **others: Frame) -> Rows:
+        """The rows of the answer to a query, in its order."""
+        return self.engine.rows(self.ask(query, **others).held)
+
+    def beside(self, name: str, columns: Columns, rows: Iterable[tuple[Any, ...]]) -> Frame:
+        """Rows of this process as a frame of the same engine."""
+        return Frame.taken(self.engine, name, arrow_table(columns, rows))

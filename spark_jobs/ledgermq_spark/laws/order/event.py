@@ -1,9 +1,14 @@
-"""What happens to a store, as the pass over it takes it, and what that tells of (law F)."""
+"""What happens to a store, one by one and in runs, as the pass over it takes it (law F)."""
 
 from __future__ import annotations
 
 import json
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ledgermq.protocol.get_options import Options
 from ledgermq.selector import Selector
@@ -67,3 +72,92 @@ class Event(NamedTuple):
     def as_options(self) -> Options | None:
         """The options that a Get asks with, if it has any."""
         return None if self.text is None else options_of(json.loads(self.text))
+
+
+# What the events of a run have in common.
+SAID_OF_ALL: Final = ("position", "behind_index", "what", "before", "cause", "session", "consumer")
+
+
+class Columns(dict[str, list[Any]]):
+    """What the rows of a batch have of each field, as far as somebody asks for it."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self._batch = batch
+
+    def __missing__(self, name: str) -> list[Any]:
+        values: list[Any] = self._batch[name].to_pylist()
+        self[name] = values
+        return values
+
+
+class Run:
+    """Events of one kind that follow one another in an entry; most moves come in many."""
+
+    def __init__(self, columns: Columns, rows: slice, said: tuple[Any, ...]) -> None:
+        self._columns, self._rows = columns, rows
+        is_beside, position, behind_index, what, before, cause, session, consumer = said
+        self.is_move = not is_beside
+        self.position: int = position
+        self.behind_index: int = behind_index
+        self.what: str = what
+        self.before: str | None = before
+        self.cause: str | None = cause
+        self.session: int = session
+        self.consumer: int = consumer
+
+    def each(self, name: str) -> list[Any]:
+        """What each event has of a field."""
+        return self._columns[name][self._rows]
+
+    @cached_property
+    def events(self) -> list[Event]:
+        """Each of them by itself."""
+        return [*map(Event._make, zip(*map(self.each, Event._fields), strict=True))]
+
+    def messages(self) -> list[Message]:
+        """The messages that moves bring."""
+        is_in_unit = "uncommitted put" in (self.before, self.what)
+        told = zip(*map(self.each, OF_MESSAGE), strict=True)
+        return [message_of(*one, is_in_unit=is_in_unit) for one in told]
+
+    @property
+    def is_put(self) -> bool:
+        """Whether a session puts messages."""
+        return self.is_move and self.before == "new" and self.session >= 0
+
+    @property
+    def puts_in_groups(self) -> list[Event]:
+        """The messages that a session puts into groups through them."""
+        if not self.is_put or not any(self.each("text")):
+            return []
+        return [one for one in self.events if one.is_in_group]
+
+
+def runs(batch: pa.RecordBatch, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Run]]:
+    """The rows of a batch, which are of a place (`keys`) and then as an `Event` has them."""
+    if not batch.num_rows:
+        return
+    is_beside = pc.is_null(batch["step"])
+    changed = _changed(is_beside)
+    for name in (*keys, *SAID_OF_ALL):
+        values = batch[name]
+        nothing = -1 if pa.types.is_integer(values.type) else ""
+        changed = pc.or_(changed, _changed(values.fill_null(nothing)))
+    starts = [0, *(at + 1 for at in pc.indices_nonzero(changed).to_pylist())]
+    said = [is_beside, *(batch[name] for name in SAID_OF_ALL)]
+    places = zip(*(_at(starts, batch[name]) for name in keys), strict=True)
+    told = zip(*(_at(starts, one) for one in said), strict=True)
+    columns = Columns(batch)
+    ends = [*starts[1:], batch.num_rows]
+    for place, start, end, one in zip(places, starts, ends, told, strict=True):
+        yield place, Run(columns, slice(start, end), one)
+
+
+def _changed(values: pa.Array) -> pa.Array:
+    """Of each value but the first one, whether it is another than the one before it."""
+    return pc.not_equal(values[1:], values[:-1])
+
+
+def _at(starts: list[int], values: pa.Array) -> list[Any]:
+    found: list[Any] = values.take(pa.array(starts)).to_pylist()
+    return found

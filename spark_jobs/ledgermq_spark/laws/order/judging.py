@@ -18,7 +18,7 @@ from ledgermq.garbage import seldom_looked_for_cycles
 from ledgermq_spark.laws.engines.engine import Pass
 from ledgermq_spark.laws.law import Breach, Law
 from ledgermq_spark.laws.order import store_state
-from ledgermq_spark.laws.order.runs import Run, runs
+from ledgermq_spark.laws.order.event import Run, runs
 from ledgermq_spark.laws.order.store_events import EVENT_TYPES, HAPPENED, KEYS
 from ledgermq_spark.laws.order.store_pass import Finding, StorePass
 from ledgermq_spark.log.rows import LONG, TEXT, arrow_batch, columns_of

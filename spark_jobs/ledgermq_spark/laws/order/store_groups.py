@@ -1,9 +1,13 @@
-"""Groups of a store: which items are members, which logical messages are whole (§13)."""
+"""Groups of a store: their members, what may be put into them, what is parked (§13, §15)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
 from ledgermq.protocol.get_options import GroupPosition, Options
-from ledgermq_spark.laws.order.store_records import AVAILABLE, GroupPlace, Message
+from ledgermq.protocol.reasons import Reason
+from ledgermq_spark.laws.order.store_records import AVAILABLE, IN_FLIGHT, GroupPlace, Message
 
 
 class Group:
@@ -149,3 +153,93 @@ def _contradict(one: GroupPlace, other: GroupPlace) -> bool:
     if one.is_last_segment and other.end > one.end:
         return True
     return one.start <= other.start < one.end
+
+
+class GroupPuts:
+    """The groups of open puts, by session; those that are numbered are with their store."""
+
+    def __init__(self) -> None:
+        self.open_groups: dict[int, dict[bytes, Group]] = {}
+
+    def end_unit(self, session: int) -> None:
+        """The open puts of a session are numbered or gone, as they are at once."""
+        self.open_groups.pop(session, None)
+
+    def reasons(
+        self, session: int, messages: Iterable[Message], members: Callable[[bytes], Group]
+    ) -> Iterator[tuple[Message, Reason]]:
+        """Which messages of a Put are to be refused, and why; `members` is what is there before."""
+        before: dict[bytes, Group] = {}
+        opened = self.open_groups.get(session, {})
+        for message in messages:
+            if message.group is None:
+                continue
+            group_id = message.group.group_id
+            there = members(group_id)
+            known = [there, opened.get(group_id, Group()), before.setdefault(group_id, Group())]
+            if any(one.refuses(message) for one in known):
+                yield message, Reason.GROUP_CLASH
+            elif message.keeps_order and there.has_other_than(in_unit=message.is_in_unit):
+                yield message, Reason.UNIT_OF_WORK_INCONSISTENT
+            before[group_id].add(message)
+
+    def open(self, session: int, messages: Iterable[Message]) -> None:
+        """A Put is there; what has no number yet is kept here."""
+        for message in messages:
+            if message.is_in_unit and message.group is not None:
+                mine = self.open_groups.setdefault(session, {})
+                mine.setdefault(message.group.group_id, Group()).add(message)
+
+
+PARKED_MAX: Final = 10_000
+
+
+class ParkedGroups:
+    """Behind which number each key is parked, and what of it must be gone when the entry is over.
+
+    Whatever of a key comes from elsewhere ends its parking here, though not every reason does so:
+    moves do not tell the reason.
+    """
+
+    def __init__(self) -> None:
+        self.behind: dict[bytes, int] = {}
+        self._left: dict[int, Message] = {}
+
+    def park(self, message: Message, others: Iterable[Message]) -> None:
+        """A message went to the error destination; it was that or followed another one."""
+        key = message.key
+        if key is None:
+            return
+        if message.group is not None and message.group.is_last:
+            self.behind.pop(key, None)
+            return
+        self.behind[key] = min(self.behind.get(key, message.sequence), message.sequence)
+        if len(self.behind) > PARKED_MAX:
+            del self.behind[next(iter(self.behind))]
+        for one in others:
+            self.look_at(one)
+
+    def unpark(self, message: Message) -> None:
+        """Something of a key came from elsewhere."""
+        if message.key is not None:
+            self.behind.pop(message.key, None)
+
+    def unpark_all(self) -> None:
+        """Nothing asks for it any longer."""
+        self.behind = {}
+
+    def look_at(self, message: Message) -> None:
+        """A message may have to follow before the entry is over."""
+        if self.behind and self._is_behind(message):
+            self._left[message.sequence] = message
+
+    def _is_behind(self, message: Message) -> bool:
+        key = message.key
+        return key is not None and message.sequence > self.behind.get(key, message.sequence)
+
+    def take_left(self) -> Iterator[Message]:
+        """What nobody holds and did not follow in the entry that is over."""
+        left, self._left = self._left, {}
+        for message in left.values():
+            if message.state not in (*IN_FLIGHT, "gone") and self._is_behind(message):
+                yield message

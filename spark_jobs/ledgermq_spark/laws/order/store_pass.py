@@ -16,11 +16,9 @@ from typing import NamedTuple, TypeAlias
 
 from ledgermq.protocol.reasons import Reason
 from ledgermq.selector import parse_selector
-from ledgermq_spark.laws.order.event import Event
-from ledgermq_spark.laws.order.group_puts import GroupPuts
-from ledgermq_spark.laws.order.parked_groups import ParkedGroups
-from ledgermq_spark.laws.order.runs import Run
+from ledgermq_spark.laws.order.event import Event, Run
 from ledgermq_spark.laws.order.store import PROTECTED, Due, Settings, Store
+from ledgermq_spark.laws.order.store_groups import GroupPuts, ParkedGroups
 from ledgermq_spark.laws.order.store_records import IN_FLIGHT, Consumer, Message
 from ledgermq_spark.laws.refusals.text_checks import groups_are_wrong
 
