@@ -24,6 +24,7 @@ from ledgermq.aio.waiting import opened_aside
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import (
     SECONDS_MAX,
+    YIELDS,
     check_number,
     check_rejection,
     is_of,
@@ -251,9 +252,7 @@ class Service:
 
         def route(handler: Handler) -> Handler:
             is_coroutine = is_of(inspect.iscoroutinefunction, handler)
-            if is_of(inspect.isgeneratorfunction, handler) or is_of(
-                inspect.isasyncgenfunction, handler
-            ):
+            if any(is_of(kind, handler) for kind in YIELDS):
                 raise IllegalStateError(
                     f"{_name_of(handler)} has a yield, so that calling it does nothing yet: give a "
                     "function that returns once the message is worked on"

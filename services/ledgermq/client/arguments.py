@@ -15,11 +15,8 @@ from ledgermq.protocol.limits import TIMING_MS_MAX
 SECONDS_MAX: Final = TIMING_MS_MAX // 1000
 # Times of which there is one if none is given.
 USUAL: Final = ("timeout", "delay")
-LATE: Final = (
-    inspect.iscoroutinefunction,
-    inspect.isgeneratorfunction,
-    inspect.isasyncgenfunction,
-)
+YIELDS: Final = (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+LATE: Final = (inspect.iscoroutinefunction, *YIELDS)
 
 
 def wrong_type(name: str, value: object, wanted: str) -> ArgumentTypeError:
