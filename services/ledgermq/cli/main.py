@@ -74,20 +74,12 @@ _SECTIONS: Final = {
     "Kafka and its tools": ("schema", "acl"),
     "In a checkout": ("bench", "demo"),
 }
-_EXTRAS: Final = {
-    "faust": "processor",
-    "aiokafka": "processor",
-    "prometheus_client": "processor",
-    "pythonjsonlogger": "processor",
-    "pyspark": "spark",
-    "pyarrow": "spark",
-    "pandas": "spark",
-    "duckdb": "spark",
-    "sqlglot": "spark",
-    "ledgermq_spark": "spark",
-    "rich": "cli",
-    "jinja2": "cli",
+_PACKAGES: Final = {
+    "processor": "faust aiokafka prometheus_client pythonjsonlogger",
+    "spark": "pyspark pyarrow pandas duckdb sqlglot ledgermq_spark",
+    "cli": "rich jinja2",
 }
+_EXTRAS: Final = {one: extra for extra, those in _PACKAGES.items() for one in those.split()}
 # Commands whose code stays in the checkout: a wheel does not contain these packages.
 _CHECKOUT: Final = {
     "ledgermq_benchmarks": ("bench", "benchmarks"),
