@@ -18,24 +18,15 @@ UNPROVEN: Final = 5
 INTERRUPTED: Final = 130
 
 # By name, because client, worker and Spark jobs are imported only where they are used.
-_BY_CLASS: Final = {
-    "AccessDeniedError": UNREACHABLE,
-    "AddressError": USAGE,
-    "AuthenticationFailedError": UNREACHABLE,
-    "BrokerUnavailableError": UNREACHABLE,
-    "ConnectionClosedError": UNREACHABLE,
-    "DirectoryUnwritableError": USAGE,
-    "InvalidSelectorError": USAGE,
-    "LogUnreachableError": UNREACHABLE,
-    "MessageFormatError": USAGE,
-    "NoQueryError": USAGE,
-    "OutcomeUnknownError": UNPROVEN,
-    "RegistryError": UNREACHABLE,
-    "SchemaRegistryUnavailableError": UNREACHABLE,
-    "SettingsError": USAGE,
-    "SparkSettingError": USAGE,
-    "TimeoutExceededError": UNREACHABLE,
+_CLASSES: Final = {
+    USAGE: "AddressError DirectoryUnwritableError InvalidSelectorError MessageFormatError "
+    "NoQueryError SettingsError SparkSettingError",
+    UNREACHABLE: "AccessDeniedError AuthenticationFailedError BrokerUnavailableError "
+    "ConnectionClosedError LogUnreachableError RegistryError SchemaRegistryUnavailableError "
+    "TimeoutExceededError",
+    UNPROVEN: "OutcomeUnknownError",
 }
+_BY_CLASS: Final = {name: code for code, names in _CLASSES.items() for name in names.split()}
 
 # What the client itself turns away is a value that cannot be; refusals may be of the same class.
 _OF_THE_CLIENT: Final = ("IllegalStateError", "InvalidClientIDError", "InvalidDestinationError")
