@@ -16,15 +16,14 @@ from ledgermq.cli.options.spark import archive_job, spark_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import DIRECTORY, Count
 from ledgermq.cli.printing.exits import OK, REFUSED
-from ledgermq.cli.printing.output import Column, Output, count_of
+from ledgermq.cli.printing.output import Column, Output, count_of, headed
 
 STRETCH_COLUMNS: Final = (
     Column(key="first", heading="FROM", number=True),
     Column(key="last", heading="TO", number=True),
     Column(key="newest_at", heading="UNTIL"),
     Column(key="digest", heading="DIGEST OF THE STATE", cut=True),
-    Column(key="anchor", heading="ANCHOR", cut=True),
-    Column(key="seal", heading="SEAL", cut=True),
+    *headed("anchor", "seal", cut=True),
 )
 PROVEN_COLUMNS: Final = (
     Column(key="first", heading="FROM", number=True),

@@ -15,7 +15,7 @@ from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import DIRECTORY, Read
-from ledgermq.cli.printing.output import Column, Output, iso_time
+from ledgermq.cli.printing.output import Column, Output, headed, iso_time
 from ledgermq.protocol.limits import TEMPORARY
 
 if TYPE_CHECKING:
@@ -26,18 +26,12 @@ if TYPE_CHECKING:
 WORKER_PATIENCE_SECONDS: Final = 15.0
 
 
-def _counts(*keys: str, detail: bool) -> list[Column]:
-    return [
-        Column(key=key, heading=key.replace("_", " ").upper(), number=True, detail=detail)
-        for key in keys
-    ]
-
-
 TOTALS_COLUMNS: Final = (
     Column(key="destination", heading="QUEUE OR TOPIC", whole=True),
-    *_counts("put", "came", "consumed", "resident", "expired", "displaced", detail=True),
-    *_counts("moved", "dropped", "removed", "purged", "rolled_back", "uncommitted", detail=True),
-    *_counts("deliveries", "backouts", detail=True),
+    *headed("put", "came", "consumed", "resident", "expired", number=True, detail=True),
+    *headed("displaced", "moved", "dropped", "removed", "purged", number=True, detail=True),
+    *headed("rolled_back", "uncommitted", number=True, detail=True),
+    *headed("deliveries", "backouts", number=True, detail=True),
     Column(key="balances", heading="BALANCES"),
 )
 FIGURES: Final = tuple(column.key for column in TOTALS_COLUMNS if column.number)
@@ -48,18 +42,16 @@ SUBSCRIPTION_COLUMNS: Final = (
     Column(key="client_id", heading="CLIENT ID"),
     Column(key="store", heading="MADE AT", number=True),
     Column(key="put", heading="ADDED", number=True),
-    *_counts("consumed", "resident", "expired", "displaced", "moved", "removed", detail=False),
-    *_counts("dropped", "purged", detail=False),
+    *headed("consumed", "resident", "expired", "displaced", "moved", "removed", number=True),
+    *headed("dropped", "purged", number=True),
     Column(key="balances", heading="BALANCES"),
 )
 ANOMALY_COLUMNS: Final = (
     Column(key="kind", heading="ANOMALY"),
     Column(key="place", heading="WHERE"),
-    Column(key="queue", heading="QUEUE"),
-    Column(key="message_id", heading="MESSAGE ID"),
+    *headed("queue", "message_id"),
     Column(key="summary", heading="WHAT"),
-    Column(key="expected", heading="EXPECTED"),
-    Column(key="found", heading="FOUND"),
+    *headed("expected", "found"),
 )
 
 

@@ -9,11 +9,10 @@ import click
 
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.printing.output import Column, Output
+from ledgermq.cli.printing.output import Column, Output, headed
 
 COLUMNS: Final = (
-    Column(key="topics", heading="TOPICS"),
-    Column(key="destination", heading="DESTINATION"),
+    *headed("topics", "destination"),
     Column(key="selector", heading="SELECTOR", cut=True),
     Column(key="created_position", heading="CREATED", number=True, detail=True),
 )

@@ -11,11 +11,10 @@ from ledgermq.cli.commands.queues import purge
 from ledgermq.cli.options.chosen_messages import RETRY, carry_out, handling_options
 from ledgermq.cli.options.once import OnceGroup, called
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.printing.output import Column, Output
+from ledgermq.cli.printing.output import Column, Output, headed
 
 COLUMNS: Final = (
-    Column(key="queue", heading="QUEUE"),
-    Column(key="reason", heading="REASON"),
+    *headed("queue", "reason"),
     Column(key="origin", heading="FROM"),
     Column(key="messages", heading="MESSAGES", number=True),
 )

@@ -16,7 +16,7 @@ from ledgermq.cli.options.moments import GROUP_ID_DIGITS
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.blocked import counted, is_wholly_there, sentence
-from ledgermq.cli.printing.output import Column, Output, cell_text
+from ledgermq.cli.printing.output import Column, Output, cell_text, headed
 from ledgermq.errors import GroupNotFoundError
 
 if TYPE_CHECKING:
@@ -34,27 +34,19 @@ AGE_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 WHY_NO_TOPIC: Final = "topics take no groups"
 
 COLUMNS: Final = (
-    Column(key="group", heading="GROUP", whole=True),
-    Column(key="state", heading="STATE", whole=True),
-    Column(key="since", heading="SINCE", whole=True),
-    Column(key="messages", heading="MESSAGES", number=True),
-    Column(key="items", heading="ITEMS", number=True),
-    Column(key="held", heading="HELD", number=True, detail=True),
-    Column(key="clashing", heading="CLASHING", number=True, detail=True),
-    Column(key="kept_for", heading="KEPT FOR", detail=True),
-    Column(key="missing", heading="MISSING", detail=True),
+    *headed("group", "state", "since", whole=True),
+    *headed("messages", "items", number=True),
+    *headed("held", "clashing", number=True, detail=True),
+    *headed("kept_for", "missing", detail=True),
 )
 
 ITEM_COLUMNS: Final = (
     Column(key="group_sequence", heading="MESSAGE", number=True),
-    Column(key="offset", heading="OFFSET", number=True, detail=True),
-    Column(key="length", heading="LENGTH", number=True, detail=True),
+    *headed("offset", "length", number=True, detail=True),
     Column(key="part", heading="PART"),
     Column(key="state", heading="STATE", whole=True),
-    Column(key="sequence", heading="SEQUENCE", number=True),
-    Column(key="priority", heading="PRIORITY", number=True),
-    Column(key="session", heading="SESSION", number=True, detail=True),
-    Column(key="consumer", heading="CONSUMER", number=True, detail=True),
+    *headed("sequence", "priority", number=True),
+    *headed("session", "consumer", number=True, detail=True),
 )
 
 

@@ -15,7 +15,7 @@ from ledgermq.cli.options.once import OnceCommand, OnceGroup
 from ledgermq.cli.options.spark import archive_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import DIRECTORY, Count
-from ledgermq.cli.printing.output import Column, Output, count_of
+from ledgermq.cli.printing.output import Column, Output, count_of, headed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 ROWS_MAX_DEFAULT = 1_000
 CHANGES_COLUMNS: Final = (
     Column(key="place", heading="QUEUE, TOPIC OR SUBSCRIPTION", whole=True),
-    Column(key="before", heading="BEFORE", number=True),
-    Column(key="came", heading="CAME", number=True),
-    Column(key="went", heading="WENT", number=True),
-    Column(key="after", heading="AFTER", number=True),
+    *headed("before", "came", "went", "after", number=True),
     Column(key="events", heading="WHAT HAPPENED"),
     Column(key="operations", heading="THROUGH"),
 )

@@ -19,7 +19,7 @@ from ledgermq.cli.options.moments import MOMENT
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.exits import OK, REFUSED
-from ledgermq.cli.printing.output import Column, Output, count_of, iso_time
+from ledgermq.cli.printing.output import Column, Output, count_of, headed, iso_time
 from ledgermq.errors import LedgerMQError
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ PINS_SHOWN: Final = 20
 COLUMNS: Final = (
     Column(key="needed_position", heading="POSITION", number=True),
     Column(key="what", heading="NEEDED BY", whole=True),
-    Column(key="state", heading="STATE"),
-    Column(key="since", heading="SINCE"),
+    *headed("state", "since"),
 )
 
 

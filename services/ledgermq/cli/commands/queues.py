@@ -18,7 +18,7 @@ from ledgermq.cli.options.destinations import name_argument
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.setting_options import given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.printing.output import Column, Output, cell_text, count_of
+from ledgermq.cli.printing.output import Column, Output, cell_text, count_of, headed
 from ledgermq.cli.printing.screens import (
     ADDS_UP,
     LIST_COLUMNS,
@@ -34,15 +34,13 @@ from ledgermq.cli.printing.statuses import done, is_to_be_deleted, print_list, p
 
 STATE_COLUMNS = (
     Column(key="state", heading="STATE", whole=True),
-    Column(key="messages", heading="MESSAGES", number=True),
-    Column(key="bytes", heading="BYTES", number=True),
+    *headed("messages", "bytes", number=True),
 )
 
 OBSTACLE_COLUMNS = (
     Column(key="cause", heading="CAUSE", whole=True),
     Column(key="messages", heading="MESSAGES", number=True),
-    Column(key="session", heading="SESSION", number=True, detail=True),
-    Column(key="consumer", heading="CONSUMER", number=True, detail=True),
+    *headed("session", "consumer", number=True, detail=True),
     Column(key="why", heading="WHY"),
 )
 

@@ -15,7 +15,7 @@ from ledgermq.cli.options.destinations import queue_from, valid_destination
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.stopping import stopped_by_signals
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.printing.output import Column, Output, count_of
+from ledgermq.cli.printing.output import Column, Output, count_of, headed
 from ledgermq.cli.printing.statuses import done
 from ledgermq.errors import QueueNotFoundError
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = (
     Column(key="name", heading="NAME", whole=True),
-    Column(key="from", heading="FROM"),
-    Column(key="to", heading="TO"),
+    *headed("from", "to"),
     Column(key="waiting", heading="TRANSFERS WAITING", number=True),
     Column(key="moved", heading="TRANSFERS DONE", number=True),
     Column(key="runners", heading="RUNNERS", number=True),

@@ -12,7 +12,7 @@ from ledgermq.cli.options.moments import at_option
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, resting_target_options
-from ledgermq.cli.printing.output import Column, Output, count_of, iso_time, size_text
+from ledgermq.cli.printing.output import Column, Output, count_of, headed, iso_time, size_text
 from ledgermq.errors import LedgerMQError
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = (
     Column(key="position", heading="CHECKPOINT", number=True),
-    Column(key="verdict", heading="VERDICT"),
-    Column(key="fate", heading="FATE"),
+    *headed("verdict", "fate"),
     Column(key="why", heading="WHY", whole=True),
 )
 

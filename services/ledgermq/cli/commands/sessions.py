@@ -10,7 +10,7 @@ from ledgermq.cli.options.consent import confirm, who_and_why
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import LONG
-from ledgermq.cli.printing.output import Column, Output
+from ledgermq.cli.printing.output import Column, Output, headed
 
 COLUMNS = (
     Column(key="session", heading="SESSION", number=True),
@@ -19,8 +19,7 @@ COLUMNS = (
     Column(key="consumers", heading="CONSUMERS", number=True),
     Column(key="consumers_paused", heading="PAUSED", number=True, detail=True),
     Column(key="consumers_in_doubt", heading="IN DOUBT", number=True, detail=True),
-    Column(key="in_flight", heading="IN FLIGHT", number=True),
-    Column(key="open_puts", heading="OPEN PUTS", number=True),
+    *headed("in_flight", "open_puts", number=True),
     Column(key="unit_of_work_began_at", heading="IN WORK SINCE", detail=True),
     Column(key="last_sequence", heading="OPERATIONS", number=True),
     Column(key="client_id", heading="CLIENT ID", detail=True),
@@ -28,11 +27,9 @@ COLUMNS = (
 )
 CONSUMERS = (
     Column(key="consumer", heading="CONSUMER", number=True),
-    Column(key="destination", heading="DESTINATION"),
-    Column(key="state", heading="STATE"),
+    *headed("destination", "state"),
     Column(key="consumer_priority", heading="PRIORITY", number=True, detail=True),
-    Column(key="credit", heading="CREDIT", number=True),
-    Column(key="in_flight", heading="IN FLIGHT", number=True),
+    *headed("credit", "in_flight", number=True),
     Column(key="why", heading="GETS NOTHING BECAUSE", detail=True),
     Column(key="selector", heading="SELECTOR", detail=True),
 )

@@ -9,7 +9,7 @@ import click
 from ledgermq.cli.options.consent import confirm, yes_option
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.printing.output import Column, Output, count_of
+from ledgermq.cli.printing.output import Column, Output, count_of, headed
 from ledgermq.cli.printing.screens import status_document
 from ledgermq.cli.printing.statuses import print_list
 
@@ -22,21 +22,17 @@ ADDS_UP: Final = (
 )
 
 COLUMNS: Final = (
-    Column(key="topic", heading="TOPIC"),
-    Column(key="name", heading="NAME"),
+    *headed("topic", "name"),
     Column(key="kind", heading="KIND", whole=True),
     Column(key="shared", heading="SHARED"),
     Column(key="client_id", heading="CLIENT ID", detail=True),
-    Column(key="receivers", heading="RECEIVERS", number=True),
-    Column(key="current", heading="CURRENT", number=True),
+    *headed("receivers", "current", number=True),
     Column(key="pending", heading="PENDING", number=True, detail=True),
     Column(key="added", heading="ADDED", number=True),
     Column(key="sent_and_committed", heading="SENT", number=True),
-    Column(key="expired", heading="EXPIRED", number=True, detail=True),
-    Column(key="displaced", heading="DISPLACED", number=True, detail=True),
+    *headed("expired", "displaced", number=True, detail=True),
     Column(key="removed_by_administration", heading="REMOVED", number=True, detail=True),
-    Column(key="moved", heading="MOVED", number=True, detail=True),
-    Column(key="dropped", heading="DROPPED", number=True, detail=True),
+    *headed("moved", "dropped", number=True, detail=True),
     Column(key="no_local", heading="NO LOCAL", detail=True),
     Column(key="selector", heading="SELECTOR", cut=True, detail=True),
 )

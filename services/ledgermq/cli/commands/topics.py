@@ -11,7 +11,7 @@ from ledgermq.cli.options.destinations import name_argument
 from ledgermq.cli.options.once import OnceGroup, called
 from ledgermq.cli.options.setting_options import given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.printing.output import Column, Output, count_of
+from ledgermq.cli.printing.output import Column, Output, count_of, headed
 from ledgermq.cli.printing.screens import status_document
 from ledgermq.cli.printing.statuses import done, is_to_be_deleted, print_list, print_status
 
@@ -27,9 +27,7 @@ COLUMNS: Final = (
     Column(key="message_bytes", heading="BYTES", number=True),
     Column(key="uncommitted_puts", heading="UNCOM PUT", number=True, detail=True),
     Column(key="sent_and_committed", heading="SENT", number=True),
-    Column(key="expired", heading="EXPIRED", number=True, detail=True),
-    Column(key="displaced", heading="DISPLACED", number=True, detail=True),
-    Column(key="moved", heading="MOVED", number=True, detail=True),
+    *headed("expired", "displaced", "moved", number=True, detail=True),
     Column(key="dropped", heading="DROPPED", number=True),
     Column(key="min_sequence", heading="MIN SEQ", number=True),
     Column(key="max_sequence", heading="MAX SEQ", number=True),

@@ -14,7 +14,7 @@ from ledgermq.cli.options.moments import GROUP_ID, MESSAGE_ID
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Count
-from ledgermq.cli.printing.output import Column, Output, count_of, iso_time
+from ledgermq.cli.printing.output import Column, Output, count_of, headed, iso_time
 
 if TYPE_CHECKING:
     from ledgermq_spark.tables.life import Life
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 LIFE_COLUMNS: Final = (
     Column(key="position", heading="POSITION", number=True, whole=True),
-    Column(key="time", heading="TIME", whole=True),
-    Column(key="what", heading="WHAT", whole=True),
+    *headed("time", "what", whole=True),
     Column(key="reason", heading="REASON"),
 )
 

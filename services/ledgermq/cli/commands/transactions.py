@@ -11,7 +11,7 @@ from ledgermq.cli.options.consent import confirm, who_and_why
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import LONG
-from ledgermq.cli.printing.output import Column, Output, cell_text
+from ledgermq.cli.printing.output import Column, Output, cell_text, headed
 
 if TYPE_CHECKING:
     from ledgermq.protocol.documents.sessions import TransactionStatus
@@ -20,17 +20,13 @@ if TYPE_CHECKING:
 COLUMNS: Final = (
     Column(key="session", heading="SESSION", number=True),
     Column(key="began_at", heading="SINCE"),
-    Column(key="puts", heading="PUTS", number=True),
-    Column(key="put_bytes", heading="PUT BYTES", number=True),
-    Column(key="gets", heading="GETS", number=True),
+    *headed("puts", "put_bytes", "gets", number=True),
     Column(key="client_id", heading="CLIENT ID", detail=True),
     Column(key="connection", heading="CONNECTION"),
 )
 PARTS: Final = (
-    Column(key="what", heading="WHAT"),
-    Column(key="destination", heading="DESTINATION"),
-    Column(key="messages", heading="MESSAGES", number=True),
-    Column(key="bytes", heading="BYTES", number=True),
+    *headed("what", "destination"),
+    *headed("messages", "bytes", number=True),
 )
 
 

@@ -6,18 +6,14 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from ledgermq.cli.printing.exits import CHECK_FAILED, OK
-from ledgermq.cli.printing.output import Column, Output
+from ledgermq.cli.printing.output import Output, headed
 
 GOOD: Final = "ok"
 WARNING: Final = "warning"
 BAD: Final = "failed"
 NOT_LOOKED: Final = "skipped"
 
-COLUMNS: Final = (
-    Column(key="verdict", heading="VERDICT"),
-    Column(key="check", heading="CHECK"),
-    Column(key="found", heading="FOUND"),
-)
+COLUMNS: Final = (*headed("verdict", "check", "found"),)
 
 
 class Finding(NamedTuple):

@@ -66,6 +66,11 @@ class Column:
     detail: bool = False
 
 
+def headed(*keys: str, **kind: bool) -> list[Column]:
+    """Columns of one kind that are headed as their values are called."""
+    return [Column(key=key, heading=key.replace("_", " ").upper(), **kind) for key in keys]
+
+
 class Output:
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json

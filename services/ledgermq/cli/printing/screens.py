@@ -11,7 +11,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from ledgermq.cli.printing.output import Column, count_of, iso_time
+from ledgermq.cli.printing.output import Column, count_of, headed, iso_time
 from ledgermq.protocol.instants import EPOCH, datetime_from
 
 if TYPE_CHECKING:
@@ -49,14 +49,11 @@ _STATES: Final = (
 ADDS_UP: Final = "current + pending = message count + uncommitted puts"
 
 LIST_COLUMNS: Final = (
-    Column(key="name", heading="NAME"),
-    Column(key="state", heading="STATE"),
-    Column(key="current", heading="CURRENT", number=True),
-    Column(key="pending", heading="PENDING", number=True),
+    *headed("name", "state"),
+    *headed("current", "pending", number=True),
     Column(key="current_bytes", heading="CUR BYTES", number=True, detail=True),
     Column(key="pending_bytes", heading="PEND BYTES", number=True, detail=True),
-    Column(key="unborn", heading="UNBORN", number=True, detail=True),
-    Column(key="delayed", heading="DELAYED", number=True, detail=True),
+    *headed("unborn", "delayed", number=True, detail=True),
     Column(key="unacknowledged", heading="UNACKED", number=True, detail=True),
     Column(key="uncommitted_puts", heading="UNCOM PUT", number=True, detail=True),
     Column(key="uncommitted_gets", heading="UNCOM GET", number=True, detail=True),
