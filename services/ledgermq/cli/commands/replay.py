@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ledgermq.cli.commands.journal import COLUMNS as JOURNAL_COLUMNS
 from ledgermq.cli.options.bodies import body_line
 from ledgermq.cli.options.consent import confirm, yes_option
 from ledgermq.cli.options.once import OnceCommand
@@ -23,7 +24,7 @@ from ledgermq.cli.options.replay_choice import (
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.left_out import LeftOut
-from ledgermq.cli.printing.output import Column, Output, count_of
+from ledgermq.cli.printing.output import Output, count_of
 from ledgermq.errors import InvalidClientIDError, LedgerMQError
 
 if TYPE_CHECKING:
@@ -36,14 +37,7 @@ FIRST_MAX: Final = 10
 # Of a run that was killed, the session ends after twice that; until then nobody else may go on.
 SUSPECT_SECONDS: Final = 5.0
 TAKEN_SECONDS_MAX: Final = 20.0
-COLUMNS: Final = (
-    Column(key="position", heading="POSITION", number=True),
-    Column(key="destination", heading="PUT TO"),
-    Column(key="sequence", heading="SEQ", number=True),
-    Column(key="message_id", heading="MESSAGE ID", whole=True),
-    Column(key="enqueued_at", heading="ENQUEUED"),
-    Column(key="body", heading="BODY", cut=True),
-)
+COLUMNS: Final = [one for one in JOURNAL_COLUMNS if one.key not in ("expires_at", "where")]
 
 
 class ReplayRunningError(LedgerMQError):
