@@ -13,14 +13,7 @@ import click
 
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.printing.findings import (
-    BAD,
-    GOOD,
-    NOT_LOOKED,
-    WARNING,
-    Finding,
-    print_findings,
-)
+from ledgermq.cli.printing.findings import BAD, GOOD, NOT_LOOKED, WARNING, Finding, print_findings
 from ledgermq.cli.printing.output import Output, count_of
 from ledgermq.errors import LedgerMQError
 

@@ -8,11 +8,7 @@ from typing import Any
 import click
 
 from ledgermq.cli.commands.messages import move
-from ledgermq.cli.options.chosen_messages import (
-    PURGE,
-    carry_out,
-    purge_options,
-)
+from ledgermq.cli.options.chosen_messages import PURGE, carry_out, purge_options
 from ledgermq.cli.options.consent import yes_option
 from ledgermq.cli.options.destinations import name_argument
 from ledgermq.cli.options.once import OnceGroup

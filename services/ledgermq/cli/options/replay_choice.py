@@ -16,11 +16,7 @@ from ledgermq.cli.options.bodies import selector_option
 from ledgermq.cli.options.chosen_messages import limit_option
 from ledgermq.cli.options.destinations import DESTINATION, valid_destination
 from ledgermq.cli.options.facts import moment_position
-from ledgermq.cli.options.journal_choice import (
-    checked_selector,
-    ids_option,
-    ungrouped_option,
-)
+from ledgermq.cli.options.journal_choice import checked_selector, ids_option, ungrouped_option
 from ledgermq.cli.options.moments import MOMENT
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.options.together import DIRECTORY, Read, together

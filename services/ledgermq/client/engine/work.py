@@ -28,12 +28,7 @@ from ledgermq.client.link.questions import Questions
 from ledgermq.client.options import AckMode
 from ledgermq.client.sending.receipts import CommitReceipt
 from ledgermq.client.tracing import settled
-from ledgermq.errors import (
-    IllegalStateError,
-    LedgerMQError,
-    OutcomeUnknownError,
-    SessionLostError,
-)
+from ledgermq.errors import IllegalStateError, LedgerMQError, OutcomeUnknownError, SessionLostError
 from ledgermq.errors.shown import shown
 from ledgermq.protocol.operations import (
     Close,

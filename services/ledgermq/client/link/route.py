@@ -12,11 +12,7 @@ from ledgermq.client.link.broker_news import BrokerNews
 from ledgermq.client.link.lane import LaneReader
 from ledgermq.client.link.transport import KAFKA_SECONDS_MAX, LogReceipt, Transport
 from ledgermq.client.settings import ConnectionSettings
-from ledgermq.errors import (
-    BrokerUnavailableError,
-    LedgerMQError,
-    LogError,
-)
+from ledgermq.errors import BrokerUnavailableError, LedgerMQError, LogError
 from ledgermq.wire.framing.headers import Headers
 from ledgermq.wire.framing.schema_registry import framing_of
 from ledgermq.wire.topics.registry import (

@@ -13,11 +13,7 @@ from typing import Any, Literal, TypeVar, Unpack
 
 from ledgermq.client.messages.property_access import PropertyAccess, check_property_names
 from ledgermq.client.options import HeaderOptions
-from ledgermq.errors import (
-    MessageNotReadableError,
-    MessageNotWriteableError,
-    UnsupportedValueError,
-)
+from ledgermq.errors import MessageNotReadableError, MessageNotWriteableError, UnsupportedValueError
 from ledgermq.protocol.operations import PropertyValue
 from ledgermq.wire.content.bodies import ReadOnlyDict
 from ledgermq.wire.content.objects import ObjectBody

@@ -23,11 +23,7 @@ from ledgermq.client.sending.putting import Grouping, Putting
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt, settle
 from ledgermq.client.settings import checked_whole
 from ledgermq.client.tracing import sent
-from ledgermq.errors import (
-    IllegalStateError,
-    OutcomeUnknownError,
-    QueueNotFoundError,
-)
+from ledgermq.errors import IllegalStateError, OutcomeUnknownError, QueueNotFoundError
 from ledgermq.errors.shown import shown
 from ledgermq.errors.warnings import give_warning
 from ledgermq.protocol.limits import (
