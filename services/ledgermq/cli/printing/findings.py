@@ -13,7 +13,7 @@ WARNING: Final = "warning"
 BAD: Final = "failed"
 NOT_LOOKED: Final = "skipped"
 
-COLUMNS: Final = (*headed("verdict", "check", "found"),)
+COLUMNS: Final = headed("verdict", "check", "found")
 
 
 class Finding(NamedTuple):
