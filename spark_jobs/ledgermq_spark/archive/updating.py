@@ -28,8 +28,7 @@ from ledgermq_spark.log.read_log import read_raw, write_operations
 from ledgermq_spark.log.rows import OPERATION_COLUMNS
 from ledgermq_spark.log.store import as_it_is
 from ledgermq_spark.rebuild.rebuild import Progress, fold_log
-from ledgermq_spark.rebuild.rebuilt import Rebuilt
-from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
+from ledgermq_spark.rebuild.rebuilt import FoldStoppedError, Rebuilt, why_stopped
 
 OPERATIONS_PER_STRETCH: Final = 50_000
 

@@ -27,8 +27,7 @@ from ledgermq_spark.rebuild.checkpoints import (
     read_checkpoints,
 )
 from ledgermq_spark.rebuild.frames import links_frame
-from ledgermq_spark.rebuild.rebuilt import Rebuilt
-from ledgermq_spark.rebuild.stopping import hole_told
+from ledgermq_spark.rebuild.rebuilt import Rebuilt, hole_told
 
 NOTES_MAX = 50
 DECLARED: Final = """

@@ -16,20 +16,18 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from ledgermq.errors import LedgerMQError
-from ledgermq_spark.audit.above import recorded_above
 from ledgermq_spark.audit.anchors import ChainProof
 from ledgermq_spark.audit.auditing import prove_chain
 from ledgermq_spark.audit.compare import Differences, differences
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.lane_ends import lane_floors
-from ledgermq_spark.audit.witnesses import Witnesses
+from ledgermq_spark.audit.witnesses import Witnesses, recorded_above
 from ledgermq_spark.jobs.work import STEPS, Work, begin, fold, lanes_frame, told_outcomes
 from ledgermq_spark.laws.engines.engine import Frame
 from ledgermq_spark.log.skipped import answered_before
 from ledgermq_spark.rebuild.checkpoints import Checkpoint
 from ledgermq_spark.rebuild.rebuild import Progress
-from ledgermq_spark.rebuild.rebuilt import Digests, Rebuilt
-from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
+from ledgermq_spark.rebuild.rebuilt import Digests, FoldStoppedError, Rebuilt, why_stopped
 
 LOOK = "see what `ledgermq audit` says"
 

@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 from ledgermq_spark.archive.judged import judged_facts
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.proving import ProvenStretch, prove_stretches
-from ledgermq_spark.audit.above import archive_anchors
 from ledgermq_spark.audit.anchors import Anchor
 from ledgermq_spark.audit.audit import AuditReport
 from ledgermq_spark.audit.auditing import audit_of_all, audit_of_nothing
@@ -19,7 +18,7 @@ from ledgermq_spark.audit.behind.archived import audit_of_new
 from ledgermq_spark.audit.behind.trimmed import audit_of_rest
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.lawfulness import breaches
-from ledgermq_spark.audit.witnesses import Noted
+from ledgermq_spark.audit.witnesses import Noted, archive_anchors
 from ledgermq_spark.jobs.work import STEPS, Work, begin, facts_of, read_log
 from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
@@ -33,7 +32,7 @@ from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.rebuild import Progress, rebuild_at
-from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
+from ledgermq_spark.rebuild.rebuilt import FoldStoppedError, why_stopped
 from ledgermq_spark.tables.writing import check_whole, write_tables
 
 __all__ = ["rebuild_at", "run_audit", "run_proof", "run_tables"]

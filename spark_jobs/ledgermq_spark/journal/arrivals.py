@@ -23,8 +23,7 @@ from ledgermq_spark.log.rows import BYTES, FLAG, LONG, TEXT, arrow_batch, spark_
 from ledgermq_spark.rebuild.checkpoints import Checkpoint
 from ledgermq_spark.rebuild.frames import told_frame
 from ledgermq_spark.rebuild.rebuild import fold_log
-from ledgermq_spark.rebuild.rebuilt import Rebuilt
-from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
+from ledgermq_spark.rebuild.rebuilt import FoldStoppedError, Rebuilt, why_stopped
 
 HEADER: Final = "ledgermq.message.Header"
 # Moves by which messages that were put get their numbers; what comes from elsewhere nobody puts.

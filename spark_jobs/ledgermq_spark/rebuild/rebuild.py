@@ -29,8 +29,7 @@ from ledgermq_spark.rebuild.fold import (
     starting_state,
     state_rows,
 )
-from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
-from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
+from ledgermq_spark.rebuild.rebuilt import FoldStoppedError, Rebuilt, rebuilt_from, why_stopped
 
 # Called with a stage's name, steps done and steps in all.
 Progress: TypeAlias = Callable[[str, int, int], None]

@@ -12,12 +12,42 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from ledgermq.errors import LedgerMQError
 from ledgermq.wire.framing.codec import decode_record
 from ledgermq_spark.log.headers import group_text, origin_text
 from ledgermq_spark.log.rows import BYTES, FLAG, LONG, TEXT, arrow_batch, arrow_schema
 from ledgermq_spark.log.skipped import Skipped
 from ledgermq_spark.log.store import files_of
 from ledgermq_spark.rebuild.checkpoints import state_digest
+
+
+class FoldStoppedError(LedgerMQError):
+    """The fold may not go on: the log has a hole, or an entry of an unknown protocol version."""
+
+    code = "fold-stopped"
+
+
+def why_stopped(queue_manager: str, stopped: dict[str, Any]) -> str:
+    """One sentence for people."""
+    where = f"{queue_manager}@{stopped['position']}"
+    if stopped["why"] == "version":
+        return (
+            f"the entries from {where} on need protocol version {stopped['version']}, which this "
+            "program does not know: upgrade it"
+        )
+    return f"the log has a hole: {where} is missing: {hole_told(stopped)}"
+
+
+def hole_told(stopped: dict[str, Any]) -> str:
+    """What to do about a hole that stopped the fold."""
+    position, found = stopped["position"], stopped["found"]
+    through = f" --through {found - 1}" if found is not None and found - 1 > position else ""
+    above = "no record stands above it" if found is None else f"the next record is {found}"
+    return (
+        f"{above}. The end of a Kafka transaction leaves holes, or records were lost. If none was "
+        f"there, declare it skipped: `ledgermq log skip {position}{through}`"
+    )
+
 
 # What a state says of itself, in JSON.
 STATUSES = ("statuses", "topics", "subscriptions", "groups", "stalls")

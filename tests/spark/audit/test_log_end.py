@@ -9,8 +9,8 @@ from ledgermq.protocol.operations import Tick
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.topics.log_topics import Topics, ensure_topics
 from ledgermq.wire.topics.registry import claim_queue_manager
-from ledgermq_spark.audit.above import archive_anchors, recorded_above
 from ledgermq_spark.audit.anchors import ARCHIVE, CHECKPOINT, Anchor
+from ledgermq_spark.audit.witnesses import archive_anchors, recorded_above
 from ledgermq_spark.jobs.run import run_audit
 from ledgermq_spark.log.other_partitions import records_elsewhere
 from support.audits.engines import duck_engine

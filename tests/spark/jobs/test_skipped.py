@@ -16,7 +16,7 @@ from ledgermq_spark.archive.folding import rebuild_archived
 from ledgermq_spark.archive.updating import update_archive
 from ledgermq_spark.jobs.run import run_audit, run_proof
 from ledgermq_spark.rebuild.rebuild import rebuild_at
-from ledgermq_spark.rebuild.stopping import FoldStoppedError
+from ledgermq_spark.rebuild.rebuilt import FoldStoppedError
 from support.brokers import topic_surgery as surgery
 from support.checks.history import check_history
 
