@@ -145,6 +145,18 @@ def test_a_list_for_people_says_that_there_are_more(plain, directory):
     assert "no message of the journal is meant" in answer.err
 
 
+def test_what_would_be_left_out_is_told_before_anything_is_done(plain, directory):
+    """No copy can be made of what cannot be read: it is named and counted, as by a replay."""
+    back_up(directory, 30, [row(21, "x") | {"content": b"garbage"}, row(22, "after")])
+    told = ("journal", "republish", "--from", "archive", "--directory", directory)
+    looked = plain(*told, "--dry-run", "--json").document
+    assert (looked["republished"], looked["left_out"]) == (5, 1)
+    assert "cannot be read" in looked["unreadable"][0]
+    answer = plain(*told, "--dry-run")
+    assert "put to, 1 left out because it cannot be put again" in answer.out
+    assert "this would put 5 messages" in plain(*told).err
+
+
 def test_what_would_be_republished_is_told_and_nothing_done_without_a_yes(plain, directory):
     """`--id` and `--skip` choose beside the others; no broker is asked for a look."""
     told = ("journal", "republish", "--from", "archive", "--directory", directory, "--to", "again")

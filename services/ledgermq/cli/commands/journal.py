@@ -234,7 +234,9 @@ def republish(
     wanted = limit + skip if limit else 0
     with _chosen(target, output, options, limit=wanted, must_be=True) as messages:
         if dry_run or not yes:
-            rows, left_out = _copied(target, islice(messages(), skip, None))
+            rows, left_out = _copied(
+                target, islice(messages(), skip, None), to=to, groups=not ungrouped
+            )
             if dry_run:
                 _tell(output, rows, left_out, to)
                 return
@@ -259,7 +261,7 @@ def republish(
 
 
 def _copied(
-    target: Target, messages: Iterator[JournaledMessage]
+    target: Target, messages: Iterator[JournaledMessage], **how: Any
 ) -> tuple[list[dict[str, Any]], LeftOut]:
     """What is copied of messages, as rows, and what is left out."""
     from ledgermq.client.admin.copies import why_no_copy
@@ -267,7 +269,7 @@ def _copied(
 
     rows, left_out = list[dict[str, Any]](), LeftOut(queue_manager=target.queue_manager)
     for one in messages:
-        if why := why_no_copy(one, journal_marks(one)):
+        if why := why_no_copy(one, journal_marks(one), **how):
             left_out.add(one, why)
         else:
             rows.append(_row(one))

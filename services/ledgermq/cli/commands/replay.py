@@ -149,7 +149,9 @@ def _count(chosen: ReplayChoice, stretch: Stretch, queue_manager: str) -> Counte
         counted.messages += 1
         if is_replayed:
             counted.replayed += 1
-        elif why := why_no_copy(one, marks_of(queue_manager, one, chosen.name)):
+        elif why := why_no_copy(
+            one, marks_of(queue_manager, one, chosen.name), to=chosen.into, groups=chosen.groups
+        ):
             left_out.add(one, why)
             counted.no_copies.add((one.put_position, one.put_index))
         elif len(counted.first) < FIRST_MAX:

@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from ledgermq.client.destinations import is_topic
 from ledgermq.client.messages.message import Message
-from ledgermq.client.sending.grouping import GroupPlace, place_of
+from ledgermq.client.sending.grouping import GroupPlace, place_of, places
 from ledgermq.client.sending.making import Sending, make_message
+from ledgermq.client.sending.segmenting import body_bytes
 from ledgermq.errors import LedgerMQError
+from ledgermq.protocol.limits import TEMPORARY
 from ledgermq.protocol.outcomes import EMPTY_HEADER, DeliveredMessage
 
 if TYPE_CHECKING:
@@ -52,14 +55,23 @@ def journal_message(one: JournaledMessage) -> Message:
     return Message(raw, one.destination)
 
 
-def why_no_copy(one: JournaledMessage, marks: dict[str, str]) -> str:
-    """Why no copy of a message can be made, wherever it is to go; empty: one can.
+def why_no_copy(
+    one: JournaledMessage, marks: dict[str, Any], *, to: str | None = None, groups: bool = True
+) -> str:
+    """Why a `Copier` can make no copy of a message, whatever its destination has; empty: it can.
 
     Writers of another make may have put a body that is none, or what our client does not send.
     """
     message = journal_message(one)
+    destination, place = _goal(one, to, groups)
+    if destination.partition(":")[2].startswith(TEMPORARY):
+        return f"{destination} is temporary: it ends with its connection, for ever"
     try:
-        make_message(one.destination, message, Sending({**message.properties, **marks}))
+        is_segment = place is not None and place.is_segment
+        length = len(body_bytes(message.unloaded_body, destination)) if is_segment else 0
+        (group,) = places(None, place, [length], logical_order=False, destination=destination)
+        sending = Sending({**message.properties, **marks})
+        make_message(destination, message, sending, group)
     except LedgerMQError as error:
         return str(error)
     return ""
@@ -104,7 +116,7 @@ class Copier:
     def put(self, one: JournaledMessage, *, marks: dict[str, Any], persistent: bool = True) -> None:
         """Puts a copy that has the `marks` beside the properties of its original."""
         message = journal_message(one)
-        destination = self.to or one.destination
+        destination, place = _goal(one, self.to, self.groups)
         limit = (one.header or {}).get("redelivery_limit", -1)
         producer = self._producers.get((destination, limit))
         if producer is None:
@@ -112,16 +124,19 @@ class Copier:
                 destination, time_to_live=self.time_to_live, redelivery_limit=limit
             )
             self._producers[destination, limit] = producer
-        kept = self.groups and destination.startswith("queue:")
         producer.send(
             message,
             properties={**message.properties, **marks},
             priority=one.priority,
             persistent=persistent,
-            group=_place(one) if kept else None,
+            group=place,
         )
 
 
-def _place(one: JournaledMessage) -> GroupPlace | None:
+def _goal(one: JournaledMessage, to: str | None, groups: bool) -> tuple[str, GroupPlace | None]:
+    """Where a copy goes, and its place in a group there; a topic has none."""
+    destination = to or one.destination
     group = (one.header or {}).get("group")
-    return None if group is None else place_of(group)
+    if group is None or not groups or is_topic(destination):
+        return destination, None
+    return destination, place_of(group)

@@ -62,7 +62,7 @@ def republish(
                 copies = 0
                 for one in unit:
                     marks = journal_marks(one)
-                    if leave_out is not None and (why := why_no_copy(one, marks)):
+                    if leave_out and (why := why_no_copy(one, marks, to=to, groups=groups)):
                         leave_out(one, why)
                     else:
                         copier.put(one, marks=marks)

@@ -60,7 +60,10 @@ def unwrapped(message: PropertyAccess, sending: Sending) -> tuple[Any, Sending]:
 def make_message(
     destination: str, body: Sendable, sending: Sending, group: Group | None = None
 ) -> PutMessage:
-    """Checks and encodes one message, with its place in a group if it has one."""
+    """Checks and encodes one message, with its place in a group if it has one.
+
+    Save where a reply goes: a message that was received goes on with what it has there.
+    """
     properties, correlation_id, reply_to, type_, priority, persistent = sending[:6]
     if type(priority) is not int:
         priority = plain(priority)
@@ -70,8 +73,6 @@ def make_message(
             destination=destination,
         )
     check_flag("persistent", persistent)
-    if reply_to is not None:
-        checked_destination(reply_to)
     times_ms = _times_ms(destination, sending.time_to_live, sending.delivery_delay)
     if isinstance(body, PropertyAccess):
         body, sending = unwrapped(body, sending)

@@ -105,10 +105,13 @@ class Putter:
         """What is said of a message, and the producer's own where nothing is."""
         priority, persistent = options.get("priority"), options.get("persistent")
         time_to_live, delivery_delay = options.get("time_to_live"), options.get("delivery_delay")
+        reply_to = options.get("reply_to")
+        if reply_to is not None:
+            checked_destination(reply_to)
         return Sending(
             options.get("properties"),
             options.get("correlation_id"),
-            options.get("reply_to"),
+            reply_to,
             options.get("type"),
             self.priority if priority is None else priority,
             self.persistent if persistent is None else persistent,
