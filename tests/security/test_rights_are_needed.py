@@ -2,6 +2,7 @@
 
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 
@@ -209,6 +210,70 @@ def test_a_bridge_that_may_not_finish_an_open_transaction_says_who_may(
     assert positions == ["asked"]
     for right in rights:
         secured.broker.withdraw("bridge", right)
+
+
+@pytest.fixture(scope="module")
+def relaying(secured):
+    """The variables of a user who relays with the rights of a client; it has carried a message."""
+    secured.add_user("relay", "client")
+    variables = secured.variables(secured.options("relay"))
+    for command in (
+        ("put", "relayed", "tea"),
+        ("relay", "create", "--from", "relayed", "--to", "queue:there@QM1"),
+        ("relay", "run", "relayed", "--until-end"),
+    ):
+        ended = secured.run(variables, *command)
+        assert ended.code == 0, ended.err
+    return variables
+
+
+@pytest.mark.parametrize(
+    "right",
+    [one for one in rights_of("client", "ledgermq") if not one.name.endswith("registry")],
+    ids=lambda one: one.name,
+)
+def test_a_relay_whose_right_is_taken_away_ends_and_says_which(secured, relaying, right):
+    """It needs those of a client all the time, and does not wait for what will not come."""
+    with ThreadPoolExecutor(1) as beside:
+        running = beside.submit(secured.run, relaying, "relay", "run", "relayed")
+        try:
+            with secured.connect("client") as connection:
+                limit = time.monotonic() + PATIENCE_SECONDS
+                while not connection.admin.queue_status("relay/relayed").receivers:
+                    assert time.monotonic() < limit
+            secured.broker.withdraw("relay", right)
+            ended = running.result(PATIENCE_SECONDS)
+        finally:
+            secured.broker.allow("relay", [right])
+    assert ended.code == 3, ended.err
+    assert re.search(
+        f"let user relay (Describe|{right.operation}) on topic {right.name}", ended.err
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "right"),
+    [
+        (("log", "relocate", "--all", "--reason", "r"), ("operations", "Read")),
+        (("log", "relocate", "--all", "--reason", "r"), ("outcomes", "Read")),
+        (("log", "skip", "0", "--reason", "r", "--yes"), ("operations", "Read")),
+        (("log", "trim", "--before", "1", "--dry-run"), ("checkpoints", "Read")),
+    ],
+    ids=lambda one: "-".join(one[:2]),
+)
+def test_an_administrator_without_a_right_is_told_which(secured, command, right):
+    """Each command names the first that it misses, with exit code 3."""
+    missing = Right("Topic", f"ledgermq.{right[0]}", right[1])
+    variables = secured.variables(secured.options("administrator"))
+    secured.broker.withdraw("administrator", missing)
+    limit = time.monotonic() + PATIENCE_SECONDS
+    try:
+        # A broker learns of rights late.
+        while (ended := secured.run(variables, *command)).code != 3:
+            assert time.monotonic() < limit, ended
+    finally:
+        secured.broker.allow("administrator", [missing])
+    assert f"let user administrator {right[1]} on topic {missing.name}" in ended.err
 
 
 def test_an_auditor_cannot_write(secured):
