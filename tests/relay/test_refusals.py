@@ -10,6 +10,7 @@ import time
 import pytest
 
 from ledgermq.cli.main import main
+from ledgermq.client.sending import making
 from ledgermq.errors import LedgerMQError
 from ledgermq.relay.transfers import MessageNotRelayedError
 from ledgermq.wire.topics.log_topics import Topics, is_log_topic
@@ -224,6 +225,23 @@ def test_what_came_with_a_message_that_no_relay_can_carry_stays(ways, limited):
         with pytest.raises(MessageNotRelayedError):
             relay.run()
     assert limited.admin.queue_status(queue).message_count == 3
+
+
+@pytest.mark.kafka
+def test_what_cannot_become_a_record_stays_on_its_queue(ways, monkeypatch):
+    """By hand it can be taken from there, and the bridge goes on; in a transfer it was for ever."""
+    queue, topic = ways.name("out"), ways.topic()
+    send(ways, queue, "a")
+    with monkeypatch.context() as garbled:
+        garbled.setattr(making, "encode_content", lambda *_: b"garbage")
+        send(ways, queue, "no")
+    with pytest.raises(MessageNotRelayedError, match="number 1, cannot be carried"):
+        bridge_out(ways, queue, topic).run()
+    with ways.connect() as connection:
+        told = {"sequences": (1, 1), "reason": "garbage", "actor": "op"}
+        assert connection.admin.delete_messages(f"queue:{queue}", **told).affected == 1
+    bridge_out(ways, queue, topic).run()
+    assert [one.value() for one in ways.records(topic)] == [b"a"]
 
 
 @pytest.mark.kafka

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ledgermq.client.sending import making
+from ledgermq.relay.topic_goal import TopicGoal
 from ledgermq.relay.transfers import Gatherer, MessageNotRelayedError, decode_transfer
 from ledgermq.testing import MemoryBroker
 
@@ -47,4 +49,24 @@ def test_what_is_lost_does_not_go_into_a_transfer_with_others():
         assert admin.queue_status("orders").current == 2
         assert admin.queue_status("transfers").message_count == 0
         admin.delete_messages("queue:orders", sequences=(1, 1), reason="lost", actor="op")
+        assert gatherer.gather(30.0) == 1
+
+
+def test_what_cannot_become_a_record_does_not_go_into_a_transfer_with_others(monkeypatch):
+    """It is named and stays on its queue: out of a transfer nobody could take it by hand."""
+    with MemoryBroker().connect() as connection, connection.session() as session:
+        for name in ("orders", "transfers"):
+            connection.admin.create_queue(name)
+        producer = session.producer("queue:orders")
+        producer.send("a")
+        with monkeypatch.context() as garbled:
+            garbled.setattr(making, "encode_content", lambda *_: b"garbage")
+            producer.send("garbled")
+        gatherer = Gatherer(connection, "orders", "transfers", TopicGoal.check)
+        with pytest.raises(MessageNotRelayedError, match=r"number 1, cannot be carried: .* read"):
+            gatherer.gather(30.0)
+        admin = connection.admin
+        assert admin.queue_status("orders").current == 2
+        assert admin.queue_status("transfers").message_count == 0
+        admin.delete_messages("queue:orders", sequences=(1, 1), reason="garbled", actor="op")
         assert gatherer.gather(30.0) == 1

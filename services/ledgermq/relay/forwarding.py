@@ -19,6 +19,9 @@ class Goal(Protocol):
     def taken(self) -> int | None:
         """Number of the last transfer that it took; None: none that it knows of."""
 
+    def check(self, message: DeliveredMessage) -> None:
+        """MessageUndecodableError: it could not take this one, whatever stands where it goes."""
+
     def take(self, number: int, messages: Sequence[DeliveredMessage]) -> None:
         """Takes the messages of a transfer as one, unless it has taken that number."""
 

@@ -29,6 +29,9 @@ class QueueGoal:
         """The last transfer that the destination remembers, as far as this goal knows."""
         return self._taker.taken.get(0)
 
+    def check(self, message: DeliveredMessage) -> None:
+        """Contents are not read here: they go on as they are."""
+
     def take(self, number: int, messages: Sequence[DeliveredMessage]) -> None:
         """Puts the messages in one Put; what was put by somebody else meanwhile is not."""
         log_time_us = self._log_time_us() if any(map(_expires, messages)) else 0

@@ -56,7 +56,7 @@ class Relaying:
         """Goes on until it is stopped, or at the end if it is to stop there.
 
         Raises:
-            MessageNotRelayedError: A message is too large to be relayed.
+            MessageNotRelayedError: A message is too large to be relayed, or cannot become a record.
             LedgerMQError: The goal refuses a message for good; its transfer stays where it is.
         """
         keep_going(self._run, lambda: self.forwarded, self.stopping, self.tell, self._stand_by)
@@ -79,7 +79,7 @@ class Relaying:
         opening = self.connect(client_id=self.transfers, suspect_timeout_seconds=SUSPECT_SECONDS)
         with opening as connection, self.goal(connection) as goal:
             forwarder = Forwarder(connection, self.transfers, goal)
-            gatherer = Gatherer(connection, self.queue, self.transfers)
+            gatherer = Gatherer(connection, self.queue, self.transfers, goal.check)
             wait_seconds = IDLE_SECONDS
             looks_at = 0.0
             while not self.stopping.is_set():

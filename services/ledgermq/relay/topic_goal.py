@@ -181,6 +181,11 @@ class TopicGoal:
         """The last transfer whose records are on the topic."""
         return self._taken
 
+    @staticmethod
+    def check(message: DeliveredMessage) -> None:
+        """MessageUndecodableError: no record can be made of it."""
+        record_of(message, "")
+
     def take(self, number: int, messages: Sequence[DeliveredMessage]) -> None:
         """Writes the records of a transfer in one transaction.
 

@@ -7,14 +7,14 @@ the messages as they were delivered, so their bytes are never made anew.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ledgermq.client.connection import Connection
 from ledgermq.client.messages.message import Message, raw_message
 from ledgermq.client.options import AckMode
 from ledgermq.client.session import Session
-from ledgermq.errors import LedgerMQError, MessageFormatError
+from ledgermq.errors import LedgerMQError, MessageFormatError, MessageUndecodableError
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.limits import CONTENT_BYTES_MAX
 from ledgermq.protocol.operations import NO_HEADER, PutMessage
@@ -29,7 +29,7 @@ TYPE: Final = "ledgermq-transfer"
 
 
 class MessageNotRelayedError(LedgerMQError):
-    """A message that no transfer has room for, or whose content is lost."""
+    """A message that no transfer has room for, or that its goal could not take out of one."""
 
     code = "message-not-relayed"
 
@@ -101,9 +101,19 @@ def moving_session(connection: Connection, mode: AckMode) -> Session:
 
 
 class Gatherer:
-    """Moves what comes to a queue into transfers on another, in units of work."""
+    """Moves what comes to a queue into transfers on another, in units of work.
 
-    def __init__(self, connection: Connection, queue: str, transfers: str) -> None:
+    What `check` raises MessageUndecodableError of goes into none: their goal could not take it.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        queue: str,
+        transfers: str,
+        check: Callable[[DeliveredMessage], None] = lambda _: None,
+    ) -> None:
+        self._check = check
         self._session = moving_session(connection, AckMode.TRANSACTED)
         self._origin = "queue:" + queue
         self._consumer = self._session.consumer(self._origin)
@@ -113,8 +123,8 @@ class Gatherer:
         """Moves what is there, or comes in time; returns how many messages.
 
         Raises:
-            MessageNotRelayedError: A message is too large, or its content is lost; it and what came
-                with it are back.
+            MessageNotRelayedError: A message is too large, its content is lost, or the goal cannot
+                take it; it and what came with it are back.
         """
         found: list[DeliveredMessage] = []
         size_bytes = 0
@@ -140,16 +150,22 @@ class Gatherer:
         return len(found)
 
     def _put(self, messages: Sequence[DeliveredMessage]) -> None:
+        # No goal would take these, and what is in a transfer with one could not go on either.
         for one in messages:
-            # No goal would take it, and what is in a transfer with it could not go on either.
+            named = f"message {one['message_id'].hex()} of {self._origin}, number {one['sequence']}"
+            remedy = "Move the message to another queue, or delete it (`ledgermq msg --help`)"
             if not one["content"]:
                 raise MessageNotRelayedError(
-                    f"the content of message {one['message_id'].hex()} of {self._origin}, number "
-                    f"{one['sequence']}, is lost, and a relay cannot carry it: the queue manager "
-                    "could not read it back from its log, and its worker's log says why. Move the "
-                    "message to another queue, or delete it (`ledgermq msg --help`); an archive "
-                    "may have its content (`ledgermq replay --archive`)"
+                    f"the content of {named}, is lost, and a relay cannot carry it: the queue "
+                    "manager could not read it back from its log, and its worker's log says why. "
+                    f"{remedy}; an archive may have its content (`ledgermq replay --archive`)"
                 )
+            try:
+                self._check(one)
+            except MessageUndecodableError as error:
+                raise MessageNotRelayedError(
+                    f"{named}, cannot be carried: {error}. {remedy}"
+                ) from error
         body = encode_transfer(self._origin, messages)
         if len(body) > CONTENT_BYTES_MAX - AROUND_BYTES:
             largest = max(messages, key=_bytes)
