@@ -275,11 +275,16 @@ GIVEN = {
         ("kafka://a:65536", "'a:65536' .* is no HOST:PORT"),
         ("kafka://a:0", "is no HOST:PORT"),
         ("kafka://a:x", "is no HOST:PORT"),
+        ("kafka://a:1;b:2", "is no HOST:PORT"),
+        ("kafka://a:1 b:2", "is no HOST:PORT"),
+        ("kafka://['a:1']", "is no HOST:PORT"),
+        ("kafka://::1", "is no HOST:PORT"),
+        ("kafka://[::1", "is no HOST:PORT"),
         ("kafka://:9092", "is no HOST:PORT"),
         # As of a variable of the environment that is not set; `history.read` gets it as it is.
         (None, "address None is no text: it must be as in kafka://HOST:PORT"),
     ],
-    ids=range(8),
+    ids=range(13),
 )
 def test_an_address_that_cannot_be_used_is_told_with_the_form_that_can(address, said):
     """What is wrong, and what it should look like."""

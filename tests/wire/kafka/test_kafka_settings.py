@@ -82,6 +82,12 @@ def test_a_value_may_lie_in_a_file_of_its_own(tmp_path):
         ({"sasl.mechanism": "BOGUS"}, "Unsupported SASL mechanism"),
         ({"ssl.ca.location": "/none"}, "ssl.ca.location is given.*no TLS"),
         ({"linger.ms": "soon"}, "linger|queue.buffering"),
+        ({"socket.timeout.ms": "15s"}, "socket.timeout.ms is '15s', must be a number of"),
+        (
+            {"socket.send.buffer.bytes": "9MiB"},
+            "socket.send.buffer.bytes is '9MiB', must be a number of bytes",
+        ),
+        ({"queue.buffering.max.kbytes": "1e6"}, "must be a number of kbytes"),
         ({"sasl.jaas.config": "x password='hush'"}, "JAAS"),
         ({"client.id": ["a"]}, "no option of Kafka"),
         ({"group.id": None}, "no option of Kafka"),
@@ -162,6 +168,16 @@ def test_the_file_may_speak_to_one_library_alone(tmp_path):
         wrong = KafkaSettings(aiokafka={name: "1"})
         with pytest.raises(AddressError, match=f"aiokafka.{name} is no option"):
             aiokafka_options(kafka=wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "like"),
+    [("request_timeout_ms", "60s", 40000), ("exclude_internal_topics", "yes", True)],
+)
+def test_a_value_that_aiokafka_does_not_take_is_refused_by_its_name(name, text, like):
+    """A worker ended with the traceback of a thread, or took what it did not know for no."""
+    with pytest.raises(AddressError, match=f"aiokafka.{name} is '{text}', must be like {like}"):
+        aiokafka_options(kafka=KafkaSettings(aiokafka={name: text}))
 
 
 def test_certificates_travel_to_spark_as_texts(tmp_path):

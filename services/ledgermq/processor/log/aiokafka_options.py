@@ -82,17 +82,19 @@ def aiokafka_options(
                 f"aiokafka.{name} is no option of aiokafka's clients, or one that the worker sets "
                 "itself: take it out of the options of Kafka (LEDGERMQ_KAFKA_…)"
             )
-        found[name] = _value(text, known[name].default)
+        found[name] = _value(name, text, known[name].default)
     taken = inspect.signature(taker).parameters
     return {name: value for name, value in found.items() if name in taken}
 
 
-def _value(text: str, like: object) -> Any:
-    if isinstance(like, bool):
+def _value(name: str, text: str, like: object) -> Any:
+    if isinstance(like, bool) and text.lower() in ("true", "false"):
         return text.lower() == "true"
     try:
         return int(text)
     except ValueError:
+        if isinstance(like, int):
+            raise AddressError(f"aiokafka.{name} is {text!r}, must be like {like}") from None
         return text
 
 

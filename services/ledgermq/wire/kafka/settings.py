@@ -15,6 +15,7 @@ stay in options: they are never part of a text that is shown.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -31,6 +32,9 @@ FILE_VARIABLE: Final = f"{PREFIX}CONFIG"
 FROM_FILE: Final = "_FILE"
 # Libraries that are given options in words of their own.
 LIBRARIES: Final = ("aiokafka", "spark")
+# What the name of an option ends with that takes a number.
+UNITS: Final = ("bytes", "kbytes", "messages", "ms", "size")
+NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 # What a queue manager's log rests on; a value of anybody else's would break it, or do nothing.
 OWN: Final = frozenset(
     {
@@ -257,6 +261,10 @@ def _check(settings: KafkaSettings) -> None:
     for name, value in given.items():
         if name.endswith((".location", ".keytab")) and value != "probe":
             _check_readable(name, str(value))
+        unit = name.rpartition(".")[2]
+        # The library takes the digits, and leaves out what follows: of 15s it makes 15 ms.
+        if unit in UNITS and not NUMBER.fullmatch(str(value)):
+            raise AddressError(f"{name} is {shown(str(value))}, must be a number of {unit}")
     _check_by_librdkafka(tuple(sorted(given.items(), key=lambda one: one[0])))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from ledgermq.errors import LedgerMQError
@@ -11,6 +12,8 @@ from ledgermq.protocol.limits import is_name
 QUEUE_MANAGER_DEFAULT: Final = "QM1"
 SCHEME: Final = "kafka://"
 KAFKA_PORT_DEFAULT: Final = 9092
+IN_BRACKETS: Final = re.compile(r"\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]")
+NO_HOST: Final = frozenset(" ;:\"'[]{}()")
 
 
 class AddressError(LedgerMQError, ValueError):
@@ -58,14 +61,16 @@ def parse_servers(bootstrap: str, option: str = "--bootstrap") -> str:
 
 
 def _with_port(host: str, address: str) -> str:
-    bare = host.rpartition("]")[2] if host.startswith("[") else host
+    # What is in brackets is an address with colons of its own.
+    bracketed = IN_BRACKETS.match(host)
+    bare = host[bracketed.end() :] if bracketed else host
     name, colon, port = bare.rpartition(":")
     if not colon and _is_host(bare):
         return f"{host}:{KAFKA_PORT_DEFAULT}"
     if (
         not (port.isascii() and port.isdigit())
         or not 0 < int(port) < 65536
-        or (not name and not host.startswith("["))
+        or (not name and not bracketed)
         or not _is_host(name)
     ):
         raise AddressError(
@@ -75,12 +80,15 @@ def _with_port(host: str, address: str) -> str:
 
 
 def _is_host(name: str) -> bool:
-    """Whether resolvers take a name, which raise what is no error of theirs for any other."""
+    """Whether resolvers take a name, which raise what is no error of theirs for any other.
+
+    Nor is it several, parted by something else than commas.
+    """
     try:
         name.encode("idna")
     except UnicodeError:
         return False
-    return name.isprintable()
+    return name.isprintable() and not NO_HOST.intersection(name)
 
 
 def check_text(what: str, value: str) -> None:
