@@ -106,8 +106,12 @@ def test_a_worker_that_is_gone_is_unreachable(page, capsys, monkeypatch):
     monkeypatch.delenv("LEDGERMQ_WEB_PORT", raising=False)
     assert main(["check", "worker", "--url", "http://127.0.0.1:1"]) == UNREACHABLE
     assert main(["check", "worker", "--url", "file:///etc/passwd"]) == USAGE
-    assert main(["check", "worker", "--url", "http://127.0.0.1:web"]) == USAGE
+    for port in ("web", "9" * 20, "9" * 5_000):
+        assert main(["check", "worker", "--url", f"http://127.0.0.1:{port}"]) == USAGE
     assert main(["check", "worker"]) == USAGE
+    for port in ("0", "web", "9" * 20, "9" * 5_000):
+        monkeypatch.setenv("LEDGERMQ_WEB_PORT", port)
+        assert main(["check", "worker"]) == USAGE
     Page.text = health(True)
     monkeypatch.setenv("LEDGERMQ_WEB_PORT", page.rpartition(":")[2])
     assert main(["check", "worker", "--json"]) == OK

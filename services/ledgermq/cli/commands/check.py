@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import urllib.error
 import urllib.request
 import uuid
@@ -166,7 +167,7 @@ def worker(url: str | None, ready: bool, as_json: bool) -> int:
     A worker that owns no queue manager and stands by is ready.
     """
     port = os.environ.get("LEDGERMQ_WEB_PORT", "")
-    if url is None and (not port.isdecimal() or int(port) == 0):
+    if url is None and not re.fullmatch(r"0*[1-9]\d{0,4}", port, re.ASCII):
         raise click.UsageError(
             "give --url, or LEDGERMQ_WEB_PORT: a worker takes any free port, which its log names "
             "(metrics on http://...)"
@@ -176,7 +177,7 @@ def worker(url: str | None, ready: bool, as_json: bool) -> int:
         raise click.UsageError(f"--url must begin with http:// or https://: {url}")
     try:
         found = _health(address)
-    except InvalidURL as error:
+    except (InvalidURL, OverflowError) as error:
         raise click.UsageError(f"--url is no address of a web server: {error}") from error
     except (OSError, ValueError, HTTPException) as error:
         findings = [Finding(BAD, "alive", f"{address} does not answer: {error}")]
