@@ -8,6 +8,7 @@ import json
 import time
 import urllib.request
 from collections.abc import Mapping
+from http.client import HTTPException
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -20,6 +21,9 @@ from ledgermq.wire.topics.address import AddressError
 PREFIX: Final = "sasl.oauthbearer."
 NEEDED: Final = ("client.id", "client.secret", "token.endpoint.url")
 TIMEOUT_SECONDS: Final = 10.0
+# What asking somebody may end in who is no issuer, or is not there.
+NO_ANSWER: Final = (OSError, HTTPException, OverflowError)
+NO_TOKEN: Final = (ValueError, KeyError, TypeError, RecursionError)
 # A token is fetched anew when this share of its life is over, as librdkafka does.
 RENEWED_AT: Final = 0.8
 
@@ -79,7 +83,7 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]
             ) as response:
                 answer = json.load(response)
             token, life_seconds = str(answer["access_token"]), float(answer.get("expires_in", 0))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (*NO_ANSWER, *NO_TOKEN) as error:
             raise KafkaConnectionError(f"{endpoint} gave no token: {error}") from None
         self._token = token
         self._renew_at = time.monotonic() + RENEWED_AT * life_seconds
