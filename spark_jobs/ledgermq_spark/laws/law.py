@@ -28,6 +28,7 @@ class Breach(NamedTuple):
     query: str
 
 
+# Breaches by the audit's word for them: each is called with its query, where that stands.
 duplicated = partial(Breach, "duplicated")
 lost = partial(Breach, "lost")
 reordered = partial(Breach, "reordered")
