@@ -20,10 +20,8 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Producer,
-    TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]
 
 from ledgermq.client.messages.message import Message
 from ledgermq.errors import AccessDeniedError, BrokerUnavailableError, LedgerMQError
@@ -32,7 +30,7 @@ from ledgermq.relay.records import BINARY_KEY, HEADERS, KEY, Headers
 from ledgermq.relay.running import Tell
 from ledgermq.wire.content.bodies import StreamBody
 from ledgermq.wire.content.objects import ObjectBody
-from ledgermq.wire.kafka.access import denied, missing_right
+from ledgermq.wire.kafka.access import check_rights, denied
 from ledgermq.wire.kafka.rights import BRIDGES
 from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS, client_options
 from ledgermq.wire.topics.reading import reader_settings
@@ -123,16 +121,7 @@ class TopicGoal:
                 f"there is no topic {self._topic} of Kafka to write to: create it first"
             )
         # In a transaction the want of a right would show as an invalid state, which may pass.
-        admin = AdminClient(client_options(bootstrap, {"log_level": 0}))
-        asked = admin.describe_topics(
-            TopicCollection([self._topic]),
-            include_authorized_operations=True,
-            request_timeout=self._timeout_seconds,
-        )
-        allowed = asked[self._topic].result().authorized_operations
-        for operation in (AclOperation.READ, AclOperation.WRITE):
-            if allowed and operation not in allowed:
-                raise missing_right("topic", self._topic, operation.name.capitalize())
+        check_rights(bootstrap, self._topic, ("Read", "Write"), self._timeout_seconds)
 
     def _finish_open(self, bootstrap: str, tell: Tell) -> None:
         """Before the producer begins anew: then Kafka forgets how the last transaction ended."""

@@ -11,8 +11,7 @@ from typing import Any
 
 from ledgermq.errors import LedgerMQError
 from ledgermq.protocol.instants import EPOCH, utc_text
-from ledgermq.wire.kafka.access import missing_right, raise_if_denied
-from ledgermq.wire.kafka.settings import client_options, kafka_settings
+from ledgermq.wire.kafka.access import check_rights, raise_if_denied
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import reader_settings
 from ledgermq.wire.topics.registry import Claim, RegistryError, find_queue_manager
@@ -100,7 +99,8 @@ def partition_ranges(bootstrap: str, topic: str, partitions: list[int]) -> list[
         metadata = consumer.list_topics(topic, timeout=REQUEST_TIMEOUT_SECONDS).topics.get(topic)
         if metadata is not None and metadata.error is not None:
             raise_if_denied(KafkaException(metadata.error), topic, "Read")
-        _check_read(bootstrap, topic)
+        # Spark tells it badly.
+        check_rights(bootstrap, topic, ["Read"], REQUEST_TIMEOUT_SECONDS)
         if metadata is None or metadata.error is not None:
             raise LogUnreachableError(
                 f"log topic {topic} does not exist at {bootstrap}; check the address and the "
@@ -118,21 +118,6 @@ def partition_ranges(bootstrap: str, topic: str, partitions: list[int]) -> list[
             start, end = consumer.get_watermark_offsets(place, timeout=REQUEST_TIMEOUT_SECONDS)
             ranges.append(PartitionRange(topic=topic, partition=number, start=start, end=end))
         return ranges
-
-
-def _check_read(bootstrap: str, topic: str) -> None:
-    """Raises AccessDeniedError if we may know of a topic, and not read it: Spark tells it badly."""
-    from confluent_kafka import TopicCollection
-    from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]
-
-    kafka = kafka_settings()
-    if kafka.protocol == "PLAINTEXT":
-        return
-    admin = AdminClient(client_options(bootstrap, {"log_level": 0}, kafka))
-    asked = admin.describe_topics(TopicCollection([topic]), include_authorized_operations=True)
-    allowed = asked[topic].result(timeout=REQUEST_TIMEOUT_SECONDS).authorized_operations
-    if allowed and AclOperation.READ not in allowed:
-        raise missing_right("topic", topic, "Read", kafka)
 
 
 def parse_moment(text: str) -> Position | datetime:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from ledgermq.errors import AccessDeniedError, AuthenticationFailedError, LedgerMQError
 from ledgermq.wire.kafka.certificates import why_not_trusted
-from ledgermq.wire.kafka.settings import KafkaSettings, kafka_settings
+from ledgermq.wire.kafka.settings import KafkaSettings, client_options, kafka_settings
 
 T = TypeVar("T")
 
@@ -139,6 +139,30 @@ def denied(
     """
     kind = MISSING.get(error.code())
     return None if kind is None else missing_right(kind, what, operation, kafka)
+
+
+def check_rights(
+    bootstrap: str, topic: str, operations: Iterable[str], timeout_seconds: float
+) -> None:
+    """AccessDeniedError if we may know of a topic, and may not do all of some operations there.
+
+    Who tries them is told so late or badly.
+    """
+    kafka = kafka_settings()
+    if kafka.protocol == "PLAINTEXT":
+        return
+    from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]
+
+    admin = AdminClient(client_options(bootstrap, {"log_level": 0}, kafka))
+    asked = admin.describe_topics(
+        TopicCollection([topic]),
+        include_authorized_operations=True,
+        request_timeout=timeout_seconds,
+    )
+    allowed = asked[topic].result(timeout=timeout_seconds).authorized_operations
+    for operation in operations:
+        if allowed and AclOperation[operation.upper()] not in allowed:
+            raise missing_right("topic", topic, operation, kafka)
 
 
 def missing_right(
