@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+import ledgermq
 from ledgermq.cli.main import main
 from ledgermq.client.sending import making
 from ledgermq.errors import LedgerMQError
@@ -242,6 +243,25 @@ def test_what_cannot_become_a_record_stays_on_its_queue(ways, monkeypatch):
         assert connection.admin.delete_messages(f"queue:{queue}", **told).affected == 1
     bridge_out(ways, queue, topic).run()
     assert [one.value() for one in ways.records(topic)] == [b"a"]
+
+
+@pytest.mark.kafka
+def test_a_message_of_a_group_stays_on_its_queue_where_the_goal_is_a_topic(ways):
+    """A topic never takes it, so in a transfer it would hold up all others for ever."""
+    queue = ways.name("relay")
+    relay = relay_of(ways, queue, "topic")
+    with ways.connect() as connection, connection.session() as session:
+        producer = session.producer(f"queue:{queue}")
+        producer.send("a")
+        producer.send("b", group=ledgermq.GroupPlace(last_in_group=True))
+        with pytest.raises(MessageNotRelayedError, match=f"topic:{queue} takes no groups"):
+            relay.run()
+        admin = connection.admin
+        assert admin.queue_status(f"relay/{queue}").message_count == 0
+        told = {"sequences": (1, 1), "reason": "of a group", "actor": "op"}
+        assert admin.delete_messages(f"queue:{queue}", **told).affected == 1
+    relay.run()
+    assert relay.forwarded == 1
 
 
 @pytest.mark.kafka

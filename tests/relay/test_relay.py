@@ -24,9 +24,9 @@ from ledgermq.relay.relaying import Relaying
 from ledgermq.relay.topic_goal import PositionLostError, RecordRefusedError, TopicGoal
 
 
-def relay_of(ways, queue, **more):
-    """A relay between queues of one name, of which the second queue manager is the goal."""
-    definition = Definition(name=queue, queue=queue, to=f"queue:{queue}", queue_manager="QM2")
+def relay_of(ways, queue, kind="queue", **more):
+    """A relay to a destination of the queue's name, of which the second queue manager is goal."""
+    definition = Definition(name=queue, queue=queue, to=f"{kind}:{queue}", queue_manager="QM2")
     with ways.connect() as connection:
         definition.create(connection)
     return Relaying(

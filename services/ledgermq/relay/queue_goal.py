@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ledgermq.client.connection import Connection
+from ledgermq.client.destinations import is_topic
+from ledgermq.errors import GroupNotAllowedError
 from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.relay.taking import Item, Taker
 from ledgermq.relay.transfers import put_message
@@ -30,7 +32,13 @@ class QueueGoal:
         return self._taker.taken.get(0)
 
     def check(self, message: DeliveredMessage) -> None:
-        """Contents are not read here: they go on as they are."""
+        """GroupNotAllowedError: it has a place in a group, and goes to a topic.
+
+        Contents are not read here: they go on as they are.
+        """
+        target, header = self._taker.target, message.get("header")
+        if header is not None and header.get("group") is not None and is_topic(target):
+            raise GroupNotAllowedError(f"{target} takes no groups", destination=target)
 
     def take(self, number: int, messages: Sequence[DeliveredMessage]) -> None:
         """Puts the messages in one Put; what was put by somebody else meanwhile is not."""

@@ -14,7 +14,12 @@ from ledgermq.client.connection import Connection
 from ledgermq.client.messages.message import Message, raw_message
 from ledgermq.client.options import AckMode
 from ledgermq.client.session import Session
-from ledgermq.errors import LedgerMQError, MessageFormatError, MessageUndecodableError
+from ledgermq.errors import (
+    GroupNotAllowedError,
+    LedgerMQError,
+    MessageFormatError,
+    MessageUndecodableError,
+)
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.limits import CONTENT_BYTES_MAX
 from ledgermq.protocol.operations import NO_HEADER, PutMessage
@@ -103,7 +108,7 @@ def moving_session(connection: Connection, mode: AckMode) -> Session:
 class Gatherer:
     """Moves what comes to a queue into transfers on another, in units of work.
 
-    What `check` raises MessageUndecodableError of goes into none: their goal could not take it.
+    What `check` refuses goes into none: their goal could never take it.
     """
 
     def __init__(
@@ -162,7 +167,7 @@ class Gatherer:
                 )
             try:
                 self._check(one)
-            except MessageUndecodableError as error:
+            except (MessageUndecodableError, GroupNotAllowedError) as error:
                 raise MessageNotRelayedError(
                     f"{named}, cannot be carried: {error}. {remedy}"
                 ) from error
