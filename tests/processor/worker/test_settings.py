@@ -71,6 +71,8 @@ def test_a_worker_without_a_name_is_called_by_host_and_process():
         ({"LEDGERMQ_WEB_PORT": "65536"}, "web_port is 65536, must be at most 65535"),
         ({"LEDGERMQ_WEB_PORT": "-2"}, "web_port is -2, must not be below -1"),
         ({"LEDGERMQ_WEB_HOST": ""}, "web_host is empty"),
+        ({"LEDGERMQ_NAME": "x" * 250}, "^name is 'xx.*, must be at most 249 characters that show"),
+        ({"LEDGERMQ_NAME": "a\nb"}, "must be at most 249 characters that show"),
         ({"LEDGERMQ_QUEUE_MANAGERS": " , "}, "queue_managers is empty"),
         ({"LEDGERMQ_METRICS_PER_DESTINATION": "-1"}, "must not be below 0"),
         ({"LEDGERMQ_CHECKPOINT_SECONDS": "nan"}, "is nan, must be a finite number"),

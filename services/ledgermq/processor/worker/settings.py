@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.errors.shown import shown
 from ledgermq.wire.topics.address import AddressError, parse_servers
 from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
 
@@ -23,6 +24,8 @@ OF_COMMANDS: Final = ("LEDGERMQ_QUEUE_MANAGER",)
 NEARLY: Final = 0.9
 # Numbers that need not be above 0.
 LOWEST: Final = {"web_port": -1, "metrics_per_destination": 0}
+# As long as Kafka's own names; a line of a log has it, and Kafka's group.
+NAME_CHARACTERS_MAX: Final = 249
 # The largest that Kafka and its clients take, where they have a limit: it creates so many
 # partitions at a time, and counts milliseconds in 32 bits.
 HIGHEST: Final[dict[str, float]] = {
@@ -120,6 +123,11 @@ class WorkerSettings:
         for name in ("queue_managers", "web_host"):
             if not getattr(self, name):
                 raise SettingsError(f"{name} is empty; name at least one, or leave it unset")
+        if len(self.name) > NAME_CHARACTERS_MAX or not self.name.isprintable():
+            raise SettingsError(
+                f"name is {shown(self.name)}, must be at most {NAME_CHARACTERS_MAX} characters "
+                "that show"
+            )
         if self.log_level.upper() not in logging.getLevelNamesMapping():
             raise SettingsError(
                 f"log_level is {self.log_level!r}, must be DEBUG, INFO, WARNING or ERROR"
