@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
@@ -133,6 +134,30 @@ def test_what_speaks_no_http_is_no_worker(capsys):
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         assert main(["check", "worker", "--url", url]) == UNREACHABLE
     assert "does not answer: SSH-2.0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("pause_seconds", [0.05, 0.0], ids=["slow", "fast"])
+def test_a_page_without_end_is_no_worker(capsys, monkeypatch, pause_seconds):
+    """A stream of events on the port, say: a probe ends, whatever it looks at."""
+    monkeypatch.setattr(check, "HTTP_SECONDS_MAX", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def stream() -> None:
+            caller, _ = server.accept()
+            with caller, contextlib.suppress(OSError):
+                caller.recv(4096)
+                caller.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                ends_at = time.monotonic() + 10
+                while time.monotonic() < ends_at:
+                    caller.sendall(b" " * (1 if pause_seconds else 65_536))
+                    time.sleep(pause_seconds)
+
+        threading.Thread(target=stream, daemon=True).start()
+        begun_at = time.monotonic()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        assert main(["check", "worker", "--url", url]) == UNREACHABLE
+    assert time.monotonic() - begun_at < 8
+    assert "does not answer: what it sends has no end" in capsys.readouterr().out
 
 
 class Partitions:

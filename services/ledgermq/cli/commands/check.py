@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 import urllib.error
 import urllib.request
 import uuid
@@ -37,6 +38,7 @@ WHY_NO_TOPIC: Final = "a topic holds no messages that could be looked at: check 
 PROPERTY: Final = "ledgermq_check"
 TEST_SECONDS_MAX: Final = 60.0
 HTTP_SECONDS_MAX: Final = 5.0
+PAGE_BYTES_MAX: Final = 4 * 1024 * 1024
 CHECKPOINT_RECORDS: Final = 200
 
 LAG_MAX_DEFAULT: Final = 10_000
@@ -206,17 +208,22 @@ def _health(address: str) -> dict[str, Any]:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(address, timeout=HTTP_SECONDS_MAX) as answer:
-            found = _object_in(answer.read())
+            found = _object_of(answer)
     except urllib.error.HTTPError as error:
-        waits = _object_in(error.read()).get("reason")
+        waits = _object_of(error).get("reason")
         raise ValueError(f"the worker waits: {waits}" if waits else str(error)) from error
     if not {"worker", "ready"} <= found.keys() or not isinstance(found.get("queue_managers"), dict):
         raise ValueError("what answers there is no worker; give the port of its --web-port")
     return found
 
 
-def _object_in(page: bytes) -> dict[str, Any]:
-    """The JSON object in a page, empty if that is another."""
+def _object_of(answer: Any) -> dict[str, Any]:
+    """The JSON object that a web server answers, empty if that is another; OSError without end."""
+    ends_at, page = time.monotonic() + HTTP_SECONDS_MAX, b""
+    while part := answer.read1():
+        page += part
+        if time.monotonic() > ends_at or len(page) > PAGE_BYTES_MAX:
+            raise TimeoutError("what it sends has no end")
     try:
         found = json.loads(page)
     except (ValueError, RecursionError):
