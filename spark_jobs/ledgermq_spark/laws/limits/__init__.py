@@ -1,1 +1,1 @@
-"""Laws of redelivery, expiry and quotas, and the frames that only they are asked of."""
+"""Laws of redelivery and quotas, and frames of messages and of the room that they take."""
