@@ -207,33 +207,25 @@ KEYS: Final = ("queue_manager", "store")
 BEHIND: Final = {"behind_index": "coalesce(index, -1)"}
 
 
-REFUSED_COLUMNS: Final = (
-    *("position", "what", "before", "cause", "session", "number", "text", "priority", "flag"),
-)
-CONSUMER_COLUMNS: Final = (
-    *("position", "what", "session", "consumer", "number", "text", "priority"),
-)
-
-
-def _as_events(query: str, *columns: str) -> str:
-    """A query that has an index, and some columns: others are null or, of numbers, 0.
+def _as_events(query: str, columns: str) -> str:
+    """A query that has an index, and the columns named: others are null or, of numbers, 0.
 
     What has no step is no move.
     """
     chosen = []
     for name, kind in EVENT_TYPES.items():
         otherwise = "0" if kind == "bigint" and name != "step" else "NULL"
-        given = name if name in columns else BEHIND.get(name, otherwise)
+        given = name if name in columns.split() else BEHIND.get(name, otherwise)
         chosen.append(f"CAST({given} AS {kind}) AS {name}")
     return f"SELECT {', '.join((*KEYS, *chosen))} FROM ({query})"
 
 
 HAPPENED: Final = " UNION ALL ".join(
     (
-        _as_events(MOVES, *(EVENT_TYPES.keys() - BEHIND.keys())),
-        _as_events(CONSUMERS, *CONSUMER_COLUMNS),
-        _as_events(SESSIONS, "position", "what", "session", "consumer", "number"),
-        _as_events(SETTINGS, "position", "what", "text"),
-        _as_events(REFUSED_PUTS, *REFUSED_COLUMNS),
+        _as_events(MOVES, " ".join(EVENT_TYPES.keys() - BEHIND.keys())),
+        _as_events(CONSUMERS, "position what session consumer number text priority"),
+        _as_events(SESSIONS, "position what session consumer number"),
+        _as_events(SETTINGS, "position what text"),
+        _as_events(REFUSED_PUTS, "position what before cause session number text priority flag"),
     )
 )
