@@ -53,8 +53,8 @@ FROM waits JOIN {log_end} USING (queue_manager) LEFT JOIN due USING (queue_manag
 WHERE after IN ('unborn', 'delayed') AND (left_at IS NULL AND until_us <= end_us
     OR left_to = 'available' AND NOT (until_us <= left_us AND before_us < until_us))
 """)
-# What expires, when its time is over, goes at once unless it is in flight. Here nobody holds it, and
-# an entry was over at which its time was.
+# What expires goes at once when its time is over, unless it is in flight. Here nobody holds it,
+# and an entry was over at which its time was.
 OVERDUE = lost("""
 WITH
 last AS (
