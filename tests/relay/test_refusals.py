@@ -13,6 +13,7 @@ import ledgermq
 from ledgermq.cli.main import main
 from ledgermq.client.sending import making
 from ledgermq.errors import LedgerMQError
+from ledgermq.relay.definitions import Definition
 from ledgermq.relay.transfers import MessageNotRelayedError
 from ledgermq.wire.topics.log_topics import Topics, is_log_topic
 from relay.test_relay import bridge_out, relay_of, send
@@ -20,6 +21,7 @@ from support.checkout import SERVICES
 
 HOLDING = """
 import sys, time, ledgermq
+from ledgermq.relay.definitions import Definition
 from ledgermq.relay.transfers import moving_session
 address, prefix, queue = sys.argv[1:]
 connection = ledgermq.connect(address, topic_prefix=prefix, suspect_timeout_seconds=1)
@@ -132,6 +134,22 @@ def test_a_relay_is_shown_before_its_queue_is_there(ways):
     code, output = ended(ways, "relay", "show", queue)
     assert code == 0, output
     assert "messages waiting\t0" in output
+
+
+@pytest.mark.kafka
+def test_a_relay_is_shown_whose_other_side_does_not_answer(ways):
+    """Who looks then wants to know what waits here; that the rest is missing is an error still."""
+    queue = ways.name("relay")
+    away = Definition(
+        name=queue, queue=queue, to="queue:q", queue_manager="QM2", bootstrap="127.0.0.1:9"
+    )
+    with ways.connect() as connection:
+        away.create(connection)
+    send(ways, queue, "a", "b")
+    code, output = ended(ways, "relay", "show", queue, "--timeout", "5")
+    assert code == 3
+    assert "messages waiting\t2" in output
+    assert "no Kafka broker answers at 127.0.0.1:9" in output
 
 
 @pytest.mark.kafka

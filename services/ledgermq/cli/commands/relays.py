@@ -17,7 +17,7 @@ from ledgermq.cli.options.stopping import stopped_by_signals
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of, headed
 from ledgermq.cli.printing.statuses import done
-from ledgermq.errors import QueueNotFoundError
+from ledgermq.errors import LedgerMQError, QueueNotFoundError
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
@@ -136,8 +136,13 @@ def show(target: Target, output: Output, name: str) -> None:
             waiting = 0
         row["messages waiting"] = waiting
         source = _source(target, connection, found)
-        with _goal_target(target, found).connect() as other:
-            taken = [one for one in other.admin.list_sources() if one.name == source]
+        try:
+            with _goal_target(target, found).connect() as other:
+                taken = [one for one in other.admin.list_sources() if one.name == source]
+        except LedgerMQError:
+            # Who looks while the other side is away wants to know what waits here.
+            output.fields(row)
+            raise
         row["last transfer taken"] = max((one.taken for one in taken), default=None)
     output.fields(row)
 
