@@ -13,7 +13,7 @@ from ledgermq import AckMode
 from ledgermq_benchmarks import kafka, life, many
 from ledgermq_benchmarks.life import Address, Program
 
-# So many that a run takes some seconds, after a warm-up of a tenth.
+# So many that a run takes some seconds.
 MESSAGES = {
     "transacted": 150_000,
     "pipelined": 200_000,

@@ -2,6 +2,7 @@
 
 import io
 import re
+import time
 
 import pytest
 
@@ -25,6 +26,7 @@ class Peer:
 def test_each_run_is_divided_by_the_peers_run_beside_it(monkeypatch):
     """A row needs its own minimum and that of its ratio; a delay must be small, a rate large."""
     figures = iter((800.0, 400.0, 900.0))
+    monkeypatch.setattr(main, "WARM_UP_SECONDS", 0.0)
     monkeypatch.setattr(
         main,
         "life_run",
@@ -51,6 +53,23 @@ def test_each_run_is_divided_by_the_peers_run_beside_it(monkeypatch):
     below = [line for line in out.getvalue().splitlines() if line.endswith("BELOW")]
     assert len(below) == 1
     assert re.search(r"\(less is better\)\s+1\.80\s+1\.80\s+1\.80\s+1\.7\s+1\.3", below[0])
+
+
+def test_rows_run_for_nothing_until_the_broker_has_compiled(monkeypatch):
+    """Measured before, a message takes it three times the processor time."""
+    ran = []
+
+    def run(address, row, messages):
+        ran.append(row)
+        time.sleep(0.02)
+        return {"messages_per_second": 1.0}
+
+    monkeypatch.setattr(main, "WARM_UP_SECONDS", 0.1)
+    monkeypatch.setattr(main, "life_run", run)
+    document = main.measure("b:1", runs=1, names=("transacted", "single"))
+    assert ran[-2:] == ["transacted", "single"]
+    assert ran[:4] == ["transacted", "single"] * 2
+    assert [row["runs"] for row in document["rows"]] == [[1.0]] * 2
 
 
 def test_without_the_package_nothing_is_measured(monkeypatch, tmp_path):
