@@ -31,6 +31,7 @@ from ledgermq.wire.framing.codec import (
 from ledgermq.wire.framing.headers import address_of, chunk_headers, operation_headers
 from ledgermq.wire.framing.schemas import ANSWER
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
+from ledgermq.wire.topics.reading import offsets_of
 from ledgermq.wire.topics.registry import Claim
 
 LOGGER = logging.getLogger("plain-worker")
@@ -89,7 +90,7 @@ class PlainWorker:
             logger=LOGGER,
         )
         questions = TopicPartition(topics.questions, claim.partition)
-        _, end = self._consumer.get_watermark_offsets(questions, timeout=10)
+        _, end = offsets_of(self._consumer, questions, 10.0)
         self._consumer.assign(
             [
                 TopicPartition(topics.operations, claim.partition, 0),

@@ -21,6 +21,7 @@ from ledgermq.wire.framing.codec import (
 from ledgermq.wire.framing.confluent import headers_of, value_of
 from ledgermq.wire.framing.headers import CONNECTION, operation_headers, with_identity
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
+from ledgermq.wire.topics.reading import offsets_of
 from ledgermq.wire.topics.registry import Claim
 
 
@@ -57,7 +58,7 @@ class RawClient:
             }
         )
         place = TopicPartition(topics.outcomes, lane_partition(claim.partition, claim.lanes, lane))
-        _, place.offset = self._consumer.get_watermark_offsets(place, timeout=10)
+        _, place.offset = offsets_of(self._consumer, place, 10.0)
         self._consumer.assign([place])
 
     def write(
