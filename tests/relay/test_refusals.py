@@ -21,7 +21,6 @@ from support.checkout import SERVICES
 
 HOLDING = """
 import sys, time, ledgermq
-from ledgermq.relay.definitions import Definition
 from ledgermq.relay.transfers import moving_session
 address, prefix, queue = sys.argv[1:]
 connection = ledgermq.connect(address, topic_prefix=prefix, suspect_timeout_seconds=1)

@@ -153,10 +153,8 @@ def test_a_page_without_end_is_no_worker(capsys, monkeypatch, pause_seconds):
                     time.sleep(pause_seconds)
 
         threading.Thread(target=stream, daemon=True).start()
-        begun_at = time.monotonic()
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         assert main(["check", "worker", "--url", url]) == UNREACHABLE
-    assert time.monotonic() - begun_at < 8
     assert "does not answer: what it sends has no end" in capsys.readouterr().out
 
 
