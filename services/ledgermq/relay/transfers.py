@@ -31,6 +31,7 @@ BYTES_MAX: Final = 1024 * 1024
 # What the message around a transfer takes.
 AROUND_BYTES: Final = 1024
 TYPE: Final = "ledgermq-transfer"
+REMEDY: Final = "Move the message to another queue, or delete it (`ledgermq msg --help`)"
 
 
 class MessageNotRelayedError(LedgerMQError):
@@ -157,19 +158,17 @@ class Gatherer:
     def _put(self, messages: Sequence[DeliveredMessage]) -> None:
         # No goal would take these, and what is in a transfer with one could not go on either.
         for one in messages:
-            named = f"message {one['message_id'].hex()} of {self._origin}, number {one['sequence']}"
-            remedy = "Move the message to another queue, or delete it (`ledgermq msg --help`)"
             if not one["content"]:
                 raise MessageNotRelayedError(
-                    f"the content of {named}, is lost, and a relay cannot carry it: the queue "
-                    "manager could not read it back from its log, and its worker's log says why. "
-                    f"{remedy}; an archive may have its content (`ledgermq replay --archive`)"
+                    f"the content of {self._named(one)}, is lost, and a relay cannot carry it: the "
+                    "queue manager could not read it back from its log, and its worker's log says "
+                    f"why. {REMEDY}; an archive may have its content (`ledgermq replay --archive`)"
                 )
             try:
                 self._check(one)
             except (MessageUndecodableError, GroupNotAllowedError) as error:
                 raise MessageNotRelayedError(
-                    f"{named}, cannot be carried: {error}. {remedy}"
+                    f"{self._named(one)}, cannot be carried: {error}. {REMEDY}"
                 ) from error
         body = encode_transfer(self._origin, messages)
         if len(body) > CONTENT_BYTES_MAX - AROUND_BYTES:
@@ -180,6 +179,9 @@ class Gatherer:
                 "the queue by hand"
             )
         self._producer.send(body, type=TYPE, properties={"messages": len(messages)})
+
+    def _named(self, one: DeliveredMessage) -> str:
+        return f"message {one['message_id'].hex()} of {self._origin}, number {one['sequence']}"
 
 
 def _bytes(raw: DeliveredMessage) -> int:
