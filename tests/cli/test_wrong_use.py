@@ -3,6 +3,7 @@
 import fcntl
 import socket
 import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 
@@ -65,6 +66,18 @@ def test_a_data_directory_on_which_nothing_runs_is_named(plain, tmp_path):
     answer = plain("queue", "list", "--data-dir", tmp_path / "idle", "--json")
     assert answer.code == exits.UNREACHABLE
     assert str(tmp_path / "idle") in answer.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("hidden", "said"),
+    [("nothing", "is no address"), ("schema_registry", "pip install 'ledgermq[registry]'")],
+)
+def test_a_registry_that_cannot_be_asked_is_wrong_use(plain, monkeypatch, hidden, said):
+    """An address that is none, or packages that are not installed."""
+    monkeypatch.setitem(sys.modules, f"confluent_kafka.{hidden}", None)
+    answer = plain("schema", "list", "--registry", "host:1", "--json")
+    assert (answer.code, answer.error["code"]) == (exits.USAGE, "setting-invalid")
+    assert said in answer.error["message"]
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ class QueueManagerNotFoundError(LedgerMQError, LookupError):
 
 
 class SchemaRegistryError(LedgerMQError):
-    """The schema registry's address is not valid, or what answers there is not a registry."""
+    """What answers at the address is not a schema registry, or it forbids a request."""
 
     code = "schema-registry-invalid"
 

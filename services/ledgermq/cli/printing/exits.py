@@ -19,10 +19,11 @@ INTERRUPTED: Final = 130
 
 # By name, because client, worker and Spark jobs are imported only where they are used.
 _CLASSES: Final = {
+    REFUSED: "SchemaRefusedError",
     USAGE: "AddressError DirectoryUnwritableError InvalidSelectorError MessageFormatError "
     "NoQueryError SettingsError SparkSettingError",
     UNREACHABLE: "AccessDeniedError AuthenticationFailedError BrokerUnavailableError "
-    "ConnectionClosedError LogUnreachableError RegistryError SchemaRegistryUnavailableError "
+    "ConnectionClosedError LogUnreachableError RegistryError SchemaRegistryError "
     "TimeoutExceededError",
     UNPROVEN: "OutcomeUnknownError",
 }

@@ -1,8 +1,8 @@
 """A worker's framing: it waits for the schema registry before it takes part in the group.
 
 A worker that waits takes no queue manager from one that works. It says what it waits for in its log
-and on `/health`, which then answers with status 503. What waiting cannot mend ends it: an address
-that is none, and schemas that the registry refuses.
+and on `/health`, which then answers with status 503. What waiting cannot mend ends it: schemas
+that the registry refuses.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from aiohttp import web
 
 from ledgermq.errors import SchemaRefusedError, SchemaRegistryError
 from ledgermq.wire.framing.confluent import ConfluentFraming
-from ledgermq.wire.framing.schema_registry import SchemaRegistry, framing_of
+from ledgermq.wire.framing.schema_registry import framing_of
 
 log = logging.getLogger(__name__)
 
@@ -29,12 +29,10 @@ async def wait_for_framing(
     """The framing by a registry's ids, once it answers; None without one.
 
     Raises:
-        SchemaRegistryError: The address is none.
         SchemaRefusedError: The registry has versions that LedgerMQ's schemas do not fit.
     """
     if not url:
         return None
-    SchemaRegistry(url)
     try:
         return await asyncio.to_thread(framing_of, url)
     except SchemaRefusedError:

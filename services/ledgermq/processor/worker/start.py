@@ -15,6 +15,7 @@ from ledgermq.processor.worker.membership import check_may_join, session_timeout
 from ledgermq.processor.worker.process import allow_many_files
 from ledgermq.processor.worker.settings import SettingsError, WorkerSettings, misnamed
 from ledgermq.processor.worker.worker import NOT_LET_IN, Worker
+from ledgermq.wire.framing.schema_registry import SchemaRegistry
 from ledgermq.wire.topics.log_topics import TopicError, Topics, ensure_topics
 from ledgermq.wire.topics.registry import (
     Claim,
@@ -44,6 +45,8 @@ def run_worker(settings: WorkerSettings) -> int:
     topics = Topics(settings.topic_prefix)
     # Before anything is tried: what cannot be is wrong use.
     aiokafka_options()
+    if settings.schema_registry:
+        SchemaRegistry(settings.schema_registry)
     try:
         claims = _prepare(settings, topics)
     except RegistryLostError as error:

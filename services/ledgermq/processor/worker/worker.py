@@ -22,7 +22,7 @@ from ledgermq.errors import (
     AccessDeniedError,
     AuthenticationFailedError,
     LedgerMQError,
-    SchemaRegistryError,
+    SchemaRefusedError,
 )
 from ledgermq.processor.checkpoints.loading import (
     CheckpointMismatchError,
@@ -80,7 +80,7 @@ REFUSALS = (
     LogCutError,
     LogIncompleteError,
     NameTakenError,
-    SchemaRegistryError,
+    SchemaRefusedError,
     SessionTimeoutError,
     VersionUnknownError,
 )

@@ -34,6 +34,7 @@ from ledgermq.wire.framing.schemas import (
     names,
     self_contained,
 )
+from ledgermq.wire.topics.address import AddressError
 
 COMPATIBILITY: Final = "FULL_TRANSITIVE"
 # Records of the log topics. Claims and checkpoints are written without a registry.
@@ -82,7 +83,8 @@ def framing_of(url: str | None) -> ConfluentFraming | None:
     Raises:
         SchemaRegistryUnavailableError: It does not answer.
         SchemaRefusedError: It does not take a schema, because its subject has other versions.
-        SchemaRegistryError: The address is none, or what answers is no registry.
+        SchemaRegistryError: What answers is no registry, or forbids it.
+        AddressError: The address is none, or packages that it takes are not installed.
     """
     if not url:
         return None
@@ -94,7 +96,7 @@ def framing_of(url: str | None) -> ConfluentFraming | None:
 
 
 class SchemaRegistry:
-    """A registry by its address, `http[s]://[USER:PASSWORD@]HOST[:PORT][/PATH]`."""
+    """A registry by `http[s]://[USER:PASSWORD@]HOST[:PORT][/PATH]`; any other: AddressError."""
 
     def __init__(self, url: str) -> None:
         self.shown = shown_url(url)
@@ -104,7 +106,7 @@ class SchemaRegistry:
         try:
             from confluent_kafka.schema_registry import SchemaRegistryClient
         except ImportError as error:
-            raise SchemaRegistryError(
+            raise AddressError(
                 f"a schema registry needs packages that are not installed ({error.name}): "
                 "pip install 'ledgermq[registry]'"
             ) from error
@@ -114,7 +116,7 @@ class SchemaRegistry:
         except ValueError:
             usable = None
         if not usable:
-            raise SchemaRegistryError(
+            raise AddressError(
                 f"{self.shown} is no address of a schema registry; it is "
                 "http://[USER:PASSWORD@]HOST:PORT/PATH"
             )
