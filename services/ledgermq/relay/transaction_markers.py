@@ -4,15 +4,14 @@ A broker that dies between the decision and the markers may lose the markers whe
 and take the transaction for complete all the same (decision 0035): nobody reads on where it is
 open, and Kafka does not tell the position that was noted in it. The markers that are missing are
 written here, with the epoch of what is open: Kafka refuses them where another producer of the same
-id has begun. Neither of our Kafka libraries has these requests, so they are written here with
-aiokafka's protocol classes.
+id has begun.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -25,21 +24,18 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
     for_code,
 )
-from aiokafka.protocol.api import Request, RequestStruct, Response
-from aiokafka.protocol.types import (
-    Boolean,
-    CompactArray,
-    CompactString,
-    Int16,
-    Int32,
-    Int64,
-    Schema,
-    TaggedFields,
-)
+from aiokafka.protocol.types import Boolean, CompactArray, Int16, Int32, Int64
 from aiokafka.structs import TopicPartition
 
 from ledgermq.errors import AccessDeniedError, BrokerUnavailableError
 from ledgermq.processor.log.aiokafka_options import aiokafka_options
+from ledgermq.processor.log.kafka_requests import (
+    NAME,
+    PARTITIONS,
+    TAGS,
+    KafkaRequest,
+    request_kind,
+)
 from ledgermq.wire.kafka.settings import kafka_settings
 from ledgermq.wire.topics.address import AddressError
 
@@ -52,9 +48,6 @@ DECIDING: Final = ("PrepareCommit", "PrepareAbort")
 PAUSE_SECONDS: Final = 0.1
 # An address that does not answer must not take all the time.
 REQUEST_MS: Final = 5_000
-NAME: Final = CompactString("utf-8")
-TAGS: Final = ("tags", TaggedFields)
-PARTITIONS: Final = CompactArray(("topic", NAME), ("partitions", CompactArray(Int32)), TAGS)
 
 
 def _by_partition(*fields: tuple[str, Any]) -> CompactArray:
@@ -62,19 +55,7 @@ def _by_partition(*fields: tuple[str, Any]) -> CompactArray:
     return CompactArray(("topic", NAME), ("partitions", parts), TAGS)
 
 
-def _request(
-    key: int, version: int, items: CompactArray, *answer: tuple[str, Any]
-) -> type[RequestStruct]:
-    """A request of one list, by its number and version in Kafka's protocol, and its answer."""
-    common = {"API_KEY": key, "API_VERSION": version}
-    response = type("_Answer", (Response,), common | {"SCHEMA": Schema(*answer, TAGS)})
-    own = {"FLEXIBLE_VERSION": True, "RESPONSE_TYPE": response}
-    return type(
-        "_Asked", (RequestStruct,), common | own | {"SCHEMA": Schema(("items", items), TAGS)}
-    )
-
-
-_STATES: Final = _request(
+_STATES: Final = request_kind(
     65,
     0,
     CompactArray(NAME),
@@ -103,14 +84,14 @@ _PRODUCER: Final = CompactArray(
     ("transaction_offset", Int64),
     TAGS,
 )
-_PRODUCERS: Final = _request(
+_PRODUCERS: Final = request_kind(
     61,
     0,
     PARTITIONS,
     ("throttle_time_ms", Int32),
     ("topics", _by_partition(("error_message", NAME), ("producers", _PRODUCER))),
 )
-_MARKERS: Final = _request(
+_MARKERS: Final = request_kind(
     27,
     1,
     CompactArray(
@@ -123,20 +104,6 @@ _MARKERS: Final = _request(
     ),
     ("markers", CompactArray(("producer_id", Int64), ("topics", _by_partition()), TAGS)),
 )
-
-
-class _One(Request[RequestStruct]):
-    """A request of one list."""
-
-    API_KEY = -1
-
-    def __init__(self, kind: type[RequestStruct], items: Sequence[Any]) -> None:
-        self.API_KEY = kind.API_KEY
-        self._CLASSES = (kind,)
-        self._items = items
-
-    def build(self, request_struct_class: type[RequestStruct]) -> RequestStruct:
-        return request_struct_class(self._items, {})
 
 
 class _NotYetError(KafkaError):
@@ -281,7 +248,7 @@ async def _state(client: AIOKafkaClient, name: str) -> State:
     if not client.cluster.brokers():
         raise _NotYetError("no broker is up")
     node = await client.coordinator_lookup(CoordinationType.TRANSACTION, name)
-    ((code, _, *told),) = (await client.send(node, _One(_STATES, [name]))).states
+    ((code, _, *told),) = (await client.send(node, KafkaRequest(_STATES, [name]))).states
     _check(code)
     state, _, start_time_ms, producer_id, producer_epoch, _, _ = told
     return State(state, start_time_ms, producer_id, producer_epoch)
@@ -301,7 +268,7 @@ async def _open(client: AIOKafkaClient, topic: str, producer_id: int) -> tuple[l
     found = []
     is_all = POSITIONS not in client.cluster.unauthorized_topics
     for leader, wanted in sorted(leaders.items()):
-        asked = _One(_PRODUCERS, [(name, ones, {}) for name, ones in wanted.items()])
+        asked = KafkaRequest(_PRODUCERS, [(name, ones, {}) for name, ones in wanted.items()])
         for name, partitions, _ in (await client.send(leader, asked)).topics:
             for partition, code, _, producers, _ in partitions:
                 if name == POSITIONS and for_code(code) is TopicAuthorizationFailedError:
@@ -327,7 +294,7 @@ async def _write(client: AIOKafkaClient, state: State, same: list[Open]) -> None
         first.coordinator_epoch,
         {},
     )
-    for _, topics, _ in (await client.send(first.leader, _One(_MARKERS, [marker]))).markers:
+    for _, topics, _ in (await client.send(first.leader, KafkaRequest(_MARKERS, [marker]))).markers:
         for _, partitions, _ in topics:
             for _, code, _ in partitions:
                 if code and for_code(code) is not ClusterAuthorizationFailedError:

@@ -1,21 +1,23 @@
-"""The log's real size on disk, asked of every broker (PROTOCOL.md §9, STORAGE).
-
-Neither of our Kafka libraries has this request, so it is written here with aiokafka's
-protocol classes.
-"""
+"""The log's real size on disk, asked of every broker (PROTOCOL.md §9, STORAGE)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final
+from typing import Any, Final
 
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import ClusterAuthorizationFailedError, KafkaError
-from aiokafka.protocol.api import Request, RequestStruct, Response
-from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Int64, Schema, String
+from aiokafka.protocol.types import Boolean, CompactArray, Int16, Int32, Int64
 
 from ledgermq.processor.log.aiokafka_options import aiokafka_options
+from ledgermq.processor.log.kafka_requests import (
+    NAME,
+    PARTITIONS,
+    TAGS,
+    KafkaRequest,
+    request_kind,
+)
 from ledgermq.wire.topics.ledger import Ledger
 
 log = logging.getLogger(__name__)
@@ -23,51 +25,20 @@ log = logging.getLogger(__name__)
 PATIENCE_SECONDS: Final = 2.0
 
 
-class _Sizes(Response):
-    API_KEY = 35
-    API_VERSION = 1
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        (
-            "directories",
-            Array(
-                ("error_code", Int16),
-                ("directory", String("utf-8")),
-                (
-                    "topics",
-                    Array(
-                        ("name", String("utf-8")),
-                        (
-                            "partitions",
-                            Array(
-                                ("partition", Int32),
-                                ("size_bytes", Int64),
-                                ("lag", Int64),
-                                ("is_future", Boolean),
-                            ),
-                        ),
-                    ),
-                ),
-            ),
-        ),
-    )
-
-
-class _AskSizes(RequestStruct):
-    API_KEY = 35
-    API_VERSION = 1
-    RESPONSE_TYPE = _Sizes
-    SCHEMA = Schema(("topics", Array(("name", String("utf-8")), ("partitions", Array(Int32)))))
-
-
-class _DescribeLogDirectories(Request[_AskSizes]):
-    API_KEY = 35
-
-    def __init__(self, topics: dict[str, list[int]]) -> None:
-        self._topics = list(topics.items())
-
-    def build(self, request_struct_class: type[_AskSizes]) -> _AskSizes:
-        return request_struct_class(self._topics)
+_SIZE: Final = CompactArray(
+    ("partition", Int32), ("size_bytes", Int64), ("lag", Int64), ("is_future", Boolean), TAGS
+)
+_TOPICS: Final = CompactArray(("topic", NAME), ("partitions", _SIZE), TAGS)
+_DIRECTORIES: Final = request_kind(
+    35,
+    2,
+    PARTITIONS,
+    ("throttle_time_ms", Int32),
+    (
+        "directories",
+        CompactArray(("error_code", Int16), ("directory", NAME), ("topics", _TOPICS), TAGS),
+    ),
+)
 
 
 class LogSizes:
@@ -99,15 +70,16 @@ class LogSizes:
             await client.close()
 
     async def _ask_all(self, client: AIOKafkaClient) -> dict[str, int]:
-        wanted = dict(self._partitions.values())
-        sizes = dict.fromkeys(wanted, 0)
+        topics = self._partitions.values()
+        asked: list[Any] = [(name, partitions, {}) for name, partitions in topics]
+        sizes = dict.fromkeys((name for name, _ in topics), 0)
         for broker in client.cluster.brokers():
             while not await client.ready(broker.nodeId):
                 await asyncio.sleep(0.1)
-            answer = await client.send(broker.nodeId, _DescribeLogDirectories(wanted))
+            answer = await client.send(broker.nodeId, KafkaRequest(_DIRECTORIES, asked))
             if not answer.directories:
                 raise ClusterAuthorizationFailedError("Describe on the cluster is missing")
-            for _, _, topics in answer.directories:
-                for name, partitions in topics:
+            for _, _, found, _ in answer.directories:
+                for name, partitions, _ in found:
                     sizes[name] += sum(one[1] for one in partitions)
         return {field: sizes[name] for field, (name, _) in self._partitions.items()}
