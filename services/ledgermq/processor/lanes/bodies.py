@@ -37,8 +37,9 @@ from ledgermq.wire.topics.reading import (
 
 log = logging.getLogger(__name__)
 
-# What a message costs in memory beside its bytes.
-ENTRY_BYTES = 90
+# What a Put and each of its messages cost in memory beside their bytes.
+PUT_BYTES = 300
+MESSAGE_BYTES = 40
 # A reader that is not asked for this long lets go of its connection and its prefetched records.
 IDLE_SECONDS = 5.0
 AVERAGED_RECORDS = 16
@@ -182,6 +183,10 @@ def _contents_of(position: int, value: bytes | None, wanted: list[DeliveredMessa
     return contents
 
 
+def _cost_bytes(value_bytes: int, messages: int) -> int:
+    return value_bytes + PUT_BYTES + MESSAGE_BYTES * messages
+
+
 class BodyStore:
     def __init__(self, cache_bytes: int, reader: LogReader) -> None:
         self._limit = cache_bytes
@@ -200,7 +205,7 @@ class BodyStore:
 
     def add(self, position: int, messages: list[PutMessage], value_bytes: int) -> None:
         """Keeps the bodies of a Put that was just decoded, in place of those not used longest."""
-        cost = value_bytes + ENTRY_BYTES * len(messages)
+        cost = _cost_bytes(value_bytes, len(messages))
         self._kept[position] = (cost, [message["content"] for message in messages])
         self._kept_bytes += cost
         self._trim()
@@ -285,7 +290,7 @@ class BodyStore:
                 continue
             for message in missing[position]:
                 message["content"] = contents[body_place(message)[1]]
-            cost = len(value or b"") + ENTRY_BYTES * len(contents)
+            cost = _cost_bytes(len(value or b""), len(contents))
             found[position] = (cost, contents)
             found_bytes += cost
             while found_bytes > READ_BYTES and len(found) > 1:
