@@ -71,6 +71,31 @@ def test_an_array_of_what_takes_no_bytes_is_refused(read, items, place):
         read(place(items), MANY + b"\0")
 
 
+def _doubled(depth):
+    """A record without bytes, with two of the one below it in it."""
+    one = EMPTY
+    for at in range(depth):
+        one = _record(f"R{at}", one=one, two=one["name"])
+    return one
+
+
+def test_records_in_which_more_and_more_takes_no_bytes_are_refused(read):
+    """A schema of a kilobyte would make 2**30 of them of nothing; some there may be."""
+    assert read(_doubled(3), b"")["one"]["two"] == {"one": {}, "two": {}}
+    with pytest.raises(ValueError, match="holds more than 1,000 that take no bytes"):
+        read(_doubled(14), b"")
+    with pytest.raises(ValueError, match="holds more than 1,000 that take no bytes"):
+        read(_record("R", n="int", f=_doubled(14)), b"\x02")
+
+
+def test_a_record_with_two_fields_of_a_name_is_refused(read):
+    """The second would take the place of the first."""
+    twice = _record("R", one="int")
+    twice["fields"] *= 2
+    with pytest.raises(ValueError, match="R has two fields of a name"):
+        read(twice, b"\x02\x04")
+
+
 @pytest.mark.parametrize(
     "items", ["boolean", ["null"], _array("int"), {"type": "map", "values": "null"}]
 )

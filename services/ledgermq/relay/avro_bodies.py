@@ -5,6 +5,9 @@ These are anybody's, and whatever stands in a value, reading ends or raises.
 fastavro rounds a decimal with more digits than its schema names, and takes minutes for one of a
 megabyte: decimals are read here, as they are, up to a length that no number has.
 
+A schema of a kilobyte, too, may double what takes no bytes until no memory holds it: such a one is
+refused.
+
 Its compiled reader believes two things that a value says. An array whose items take no bytes
 may claim 2**62 of them in ten bytes, which is refused by the schema. And a type that holds itself
 recurses in C as deep as a value of a few kilobytes says, which ends the process: such a schema is
@@ -32,6 +35,8 @@ from ledgermq.wire.framing.schema_registry import SchemaRegistry
 
 RECORDS: Final = ("record", "error")
 LONG_BITS: Final = 64
+# Values that take no bytes, in a record that takes none.
+EMPTY_MAX: Final = 1_000
 # Nearly ten thousand digits.
 DECIMAL_BYTES_MAX: Final = 4096
 # What a decimal is called in a schema that is read by; nobody else's reading changes.
@@ -100,14 +105,14 @@ class _Look:
     def __init__(self) -> None:
         self.holds_itself = False
         # None: still being looked at.
-        self._named: dict[str, bool | None] = {}
+        self._named: dict[str, int | None] = {}
 
-    def at(self, schema: Any) -> bool:
-        """Whether values may take no bytes."""
+    def at(self, schema: Any) -> int:
+        """Where values may take no bytes how many there are, with all in them; else 0."""
         if isinstance(schema, list):
             for one in schema:
                 self.at(one)
-            return False
+            return 0
         if isinstance(schema, str):
             return self._at_name(schema)
         if schema.get("logicalType") == "decimal" and "precision" in schema:
@@ -116,27 +121,31 @@ class _Look:
         if kind in RECORDS:
             return self._at_record(schema)
         if kind == "fixed":
-            self._named[schema["name"]] = schema["size"] == 0
-            return bool(self._named[schema["name"]])
+            self._named[schema["name"]] = empty = int(schema["size"] == 0)
+            return empty
         if kind == "array" and self.at(schema["items"]):
             raise ValueError("items of an array take no bytes, so that nothing bounds their count")
         if kind == "map":
             self.at(schema["values"])
-        return False if kind in ("array", "map", "enum") else self.at(kind)
+        return 0 if kind in ("array", "map", "enum") else self.at(kind)
 
-    def _at_name(self, name: str) -> bool:
-        found = self._named.get(name, name == "null")
+    def _at_name(self, name: str) -> int:
+        found = self._named.get(name, int(name == "null"))
         if found is None:
             # It holds an array, map or union that takes a byte, or no value of it ever ends.
             self.holds_itself = True
-        return bool(found)
+        return found or 0
 
-    def _at_record(self, schema: Any) -> bool:
-        name = schema["name"]
+    def _at_record(self, schema: Any) -> int:
+        name, fields = schema["name"], schema["fields"]
         self._named[name] = None
-        found = [self.at(one["type"]) for one in schema["fields"]]
-        self._named[name] = all(found)
-        return all(found)
+        if len({one["name"] for one in fields}) < len(fields):
+            raise ValueError(f"{name} has two fields of a name")
+        found = [self.at(one["type"]) for one in fields]
+        self._named[name] = empty = 1 + sum(found) if all(found) else 0
+        if empty > EMPTY_MAX:
+            raise ValueError(f"{name} holds more than {EMPTY_MAX:,} that take no bytes")
+        return empty
 
 
 class AvroBodies:
