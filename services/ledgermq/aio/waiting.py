@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.steps import Outside, Steps, signature_of
@@ -238,8 +238,11 @@ def _close_aside(close_it: Callable[[T], None], thing: T) -> None:
         LOGGER.warning("closing %r, for which nobody waits any more, failed: %s", thing, problem)
 
 
-class Entered(Generic[Opened]):
-    """Something that is being opened: `await` it and close it, or use it with `async with`."""
+class Entered(Coroutine[Any, Any, Opened]):
+    """Something that is being opened: `await` it and close it, or use it with `async with`.
+
+    Tasks take it too, as they take any coroutine.
+    """
 
     def __init__(self, opening: Coroutine[Any, Any, Opened]) -> None:
         self._opening = opening
@@ -247,6 +250,18 @@ class Entered(Generic[Opened]):
 
     def __await__(self) -> Generator[Any, None, Opened]:
         return self._opening.__await__()
+
+    def send(self, value: Any) -> Any:
+        """As of any coroutine."""
+        return self._opening.send(value)
+
+    def throw(self, *problem: Any) -> Any:
+        """As of any coroutine."""
+        return self._opening.throw(*problem)
+
+    def close(self) -> None:
+        """As of any coroutine: it is not begun, or not gone on with."""
+        self._opening.close()
 
     if not TYPE_CHECKING:  # to which any name would be known then
 

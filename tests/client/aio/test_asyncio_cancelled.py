@@ -29,11 +29,7 @@ async def until(holds):
 
 async def cancelled_after(steps, opening):
     """Lets a task go on for so many rounds of the event loop, then cancels it; whether it was."""
-
-    async def wait():
-        return await opening
-
-    task = asyncio.ensure_future(wait())
+    task = asyncio.create_task(opening)
     for _ in range(steps):
         await asyncio.sleep(0)
     task.cancel()
@@ -86,7 +82,7 @@ def test_what_was_being_opened_by_a_cancelled_coroutine_is_closed(memory, thing)
                 return len(admin.sessions()), [(one.name, one.receivers) for one in queues]
 
             before, cancelled = left(), 0
-            for steps in range(1, 30):
+            for steps in range(30):
                 cancelled += await cancelled_after(steps, openings[thing]())
             await until(lambda: left() == before)
             assert cancelled
