@@ -335,7 +335,9 @@ def test_an_action_that_corrects_nothing_is_refused_by_name(memory):
         memory.admin.correct("q", sequence=0, action="DROP", actor="a", reason="r")
 
 
-@pytest.mark.parametrize("name", ["client_id", "takeover", "application", "topic_prefix", "kafka"])
+@pytest.mark.parametrize(
+    "name", ["client_id", "takeover", "application", "topic_prefix", "schema_registry", "kafka"]
+)
 @pytest.mark.parametrize("text", ["\ud800", "a\0b"])
 def test_connect_refuses_what_is_no_text_for_kafka(name, text):
     """Kafka's library ended the process, or raised what is no error of ours."""
@@ -349,6 +351,16 @@ def test_connect_refuses_what_is_no_text_for_kafka(name, text):
     for host in (text, f"{text}:9092", "x" * 64, "a..b"):
         with pytest.raises(ledgermq.AddressError, match=r"HOST:PORT"):
             ledgermq.connect(f"kafka://{host}", timeout=0.1)
+
+
+@pytest.mark.parametrize("letter", ["é", "語", "😀"])
+def test_the_name_of_an_application_is_cut_between_its_letters(letter):
+    """Kafka's library cut it within one, and what it then said of the broker was no text."""
+    for before in ("", "x", "xx", "xxx"):
+        with pytest.raises(ledgermq.BrokerUnavailableError, match="no Kafka broker answers"):
+            ledgermq.connect(
+                "kafka://127.0.0.1:1/QM1", timeout=0.1, application=before + 250 * letter
+            )
 
 
 @pytest.mark.parametrize(

@@ -93,14 +93,15 @@ def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSe
             f"application has {len(application):,} characters, at most "
             f"{APPLICATION_CHARACTERS_MAX:,} are allowed"
         )
-    for name, text in (("application", application), ("takeover", takeover)):
+    schema_registry = given.get("schema_registry")
+    if schema_registry is None:
+        schema_registry = os.environ.get(SCHEMA_REGISTRY_VARIABLE, "")
+    texts = {"application": application, "takeover": takeover, "schema_registry": schema_registry}
+    for name, text in texts.items():
         if text:
             check_text(name, text)
     if takeover and not client_id:
         raise AddressError("takeover is for a connection with a client id: give client_id too")
-    schema_registry = given.get("schema_registry")
-    if schema_registry is None:
-        schema_registry = os.environ.get(SCHEMA_REGISTRY_VARIABLE, "")
     as_given: dict[str, Any] = {name: given.get(name, USUAL[name]) for name in RANGES}
     settings = ConnectionSettings(
         bootstrap=bootstrap,

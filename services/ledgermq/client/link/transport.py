@@ -46,6 +46,9 @@ QUEUE_FULL_SECONDS: Final = 5.0
 HELD_UP_SECONDS: Final = 1.0
 # librdkafka counts milliseconds in 32 bits.
 KAFKA_SECONDS_MAX: Final = 1_000_000.0
+# librdkafka cuts it at 127 bytes, with a number of its own behind, be it within a character: what
+# it says of its brokers is no text then.
+CLIENT_ID_BYTES_MAX: Final = 100
 # A slow link needs as long for a large record.
 ANSWERED_WITHIN_MS_MIN: Final = 5_000
 
@@ -54,8 +57,9 @@ def kafka_common(settings: ConnectionSettings, news: BrokerNews) -> dict[str, An
     """Settings of a connection's producer and consumer."""
     # A connection of Kafka's that is dead without a word is given up before sessions end.
     answered_within_ms = min(settings.suspect_timeout_ms, ANSWERED_WITHIN_MS)
+    name = settings.application or settings.client_id or "ledgermq"
     own = {
-        "client.id": settings.application or settings.client_id or "ledgermq",
+        "client.id": name.encode()[:CLIENT_ID_BYTES_MAX].decode(errors="ignore"),
         "error_cb": news.error,
         "log_level": 3,
         "socket.nagle.disable": True,
