@@ -42,13 +42,13 @@ def _array(items):
 def read():
     """A value by a schema, as a bridge reads it; the registry has this schema only."""
 
-    def ask(schema, value):
-        body = _read(schema, value)
+    def ask(schema, value, **more):
+        body = _read(schema, value, more)
         return body.load() if isinstance(body, ObjectBody) else body
 
-    def _read(schema, value):
+    def _read(schema, value, more):
         with RegistryGate("http://127.0.0.1") as gate:
-            gate.answer = (200, json.dumps({"schema": json.dumps(schema)}).encode())
+            gate.answer = (200, json.dumps({"schema": json.dumps(schema), **more}).encode())
             return AvroBodies(gate.url)(b"\0\0\0\0\x01" + value)
 
     return ask
@@ -69,6 +69,14 @@ def test_an_array_of_what_takes_no_bytes_is_refused(read, items, place):
     """A value of ten bytes would make 2**62 items of it."""
     with pytest.raises(ValueError, match="items of an array take no bytes"):
         read(place(items), MANY + b"\0")
+
+
+def test_a_schema_of_another_kind_is_none_of_avro(read):
+    """Some of JSON's are both, and what they are of would be read as something else."""
+    schema, value = {"type": "string"}, b'"abcdefghijklmnop"'
+    assert read(schema, value, schemaType="AVRO") == 'abcdefghijklmnop"'
+    with pytest.raises(ValueError, match="has no Avro schema 1"):
+        read(schema, value, schemaType="JSON")
 
 
 def _doubled(depth):

@@ -184,7 +184,8 @@ class AvroBodies:
         if found is None:
             text = self._registry.text_of(number)
             if text is None:
-                raise ValueError(f"the schema registry at {self._registry.shown} has no {number}")
+                where = self._registry.shown
+                raise ValueError(f"the schema registry at {where} has no Avro schema {number}")
             try:
                 found = reader_of(json.loads(text))
             except (SchemaParseException, UnknownType, ValueError, TypeError, KeyError) as error:

@@ -165,7 +165,7 @@ class SchemaRegistry:
             return None
 
     def text_of(self, number: int) -> str | None:
-        """The schema that an id stands for, anybody's; None: of none.
+        """The Avro schema that an id stands for, anybody's; None: of none.
 
         None takes a registry's word: records aside for want of a schema do not come back.
         """
@@ -173,12 +173,12 @@ class SchemaRegistry:
             return None
         with self._asking(f"of id {number}") as client:
             try:
-                text: str | None = client.get_schema(number).schema_str
+                found = client.get_schema(number)
             except self._error as error:
                 if error.error_code not in NOT_FOUND_CODES:
                     raise
                 return None
-            return text
+            return str(found.schema_str) if found.schema_type == "AVRO" else None
 
     def _lookup(self, form: KnownSchema) -> int | None:
         name, schema = form.full_name, _schema(form)
