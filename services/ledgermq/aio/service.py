@@ -259,7 +259,8 @@ class Service:
                 )
             with_session = transacted and is_coroutine
             try:
-                inspect.signature(handler).bind(*("message", "session")[: 1 + with_session])
+                with contextlib.suppress(ValueError):  # written in C, it need not say
+                    inspect.signature(handler).bind(*("message", "session")[: 1 + with_session])
             except TypeError as error:
                 given = "a message and its session" if with_session else "one message"
                 name = _name_of(handler)

@@ -20,6 +20,7 @@ from ledgermq.protocol.limits import (
     TIMING_MS_MAX,
     is_name,
 )
+from ledgermq.wire.content.conversion import plain
 from ledgermq.wire.kafka.settings import KafkaSettings, kafka_settings
 from ledgermq.wire.topics.address import AddressError, check_text, parse_address
 from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT, Topics
@@ -145,6 +146,7 @@ def checked_delay_ms(delay_ms: int | None, default: int) -> int:
 
 def checked_whole(name: str, value: object, lowest: int, highest: int) -> int:
     """A whole number of that name; IllegalStateError if out of range."""
-    if type(value) is not int or not lowest <= value <= highest:
+    number = plain(value)
+    if type(number) is not int or not lowest <= number <= highest:
         raise IllegalStateError(f"{name} is {shown(value)}, must be {lowest} to {highest}")
-    return value
+    return number

@@ -1,6 +1,7 @@
 """Functions of services: what may be one, and what becomes of a message whatever they do."""
 
 import asyncio
+import collections
 import concurrent.futures
 import functools
 
@@ -49,6 +50,15 @@ def test_a_message_is_acknowledged_only_when_the_coroutine_made_for_it_has_ended
     asyncio.run(asyncio.wait_for(served(service, enough), LIMIT_SECONDS))
     assert seen == ["a", "b"]
     assert own_connection.admin.queue_status(queue).message_count == 0
+
+
+def test_a_function_written_in_c_may_not_say_what_it_takes(service, own_connection, queue):
+    """Python asks for no more than that it can be called."""
+    put(own_connection, queue, "a", "b")
+    seen = collections.deque()
+    service.consumer(queue)(seen.append)
+    served_until_empty(service, own_connection, queue)
+    assert [message.body for message in seen] == ["a", "b"]
 
 
 def test_a_function_with_yield_is_refused():

@@ -112,11 +112,15 @@ class Urgency(enum.IntEnum):
 
 
 def test_members_of_enumerations_are_the_values_that_they_are(connection, queue):
-    """As body, destination, property, entry and priority: `str` of such a text is its name."""
+    """As body, destination, property, entry and option: `str` of such a text is its name."""
     named = enum.Enum("Named", {"QUEUE": queue}, type=str).QUEUE
     properties = {"region": Word.EU, "level": Urgency.HIGH}
     with connection.session() as session:
-        producer, consumer = session.producer(named), session.consumer(named)
+        producer = session.producer(named, redelivery_limit=Urgency.HIGH)
+        consumer = session.consumer(
+            named, consumer_priority=Urgency.HIGH, redelivery_delay_ms=Urgency.HIGH
+        )
+        assert type(producer.redelivery_limit) is int
         assert (producer.destination, type(producer.destination)) == (queue, str)
         producer.send(Word.EU, properties=properties, priority=Urgency.HIGH)
         producer.send({"region": Word.EU, "data": bytearray(b"x")})
