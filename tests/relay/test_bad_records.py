@@ -175,6 +175,26 @@ def test_what_is_lost_behind_records_that_went_aside_is_told(topic, installation
     assert installation.offsets("q")[-1] == last + 3
 
 
+def test_what_was_lost_and_is_skipped_is_skipped_once(topic, installation):
+    """Though nothing follows it that could be taken: a message says it; what is lost then, too."""
+    installation.run()
+    topic.values, topic.low = [*VALUES, b"2", b"3"], 5
+    with pytest.raises(RecordsLostError, match="positions 3 to 4 of partition 0"):
+        installation.run()
+    told = []
+    for skip_lost in (True, True, False):
+        installation.run(skip_lost=skip_lost, tell=told.append)
+    assert len(told) == 1
+    with installation.broker.connect() as connection:
+        (noted,) = connection.browser("queue:bridge/lost")
+    assert noted.body == told[0]
+    topic.values, topic.low = [*topic.values, b"4", b"5"], 6
+    with pytest.raises(RecordsLostError, match="positions 5 to 5 of partition 0"):
+        installation.run()
+    installation.run(skip_lost=True, tell=told.append)
+    assert (len(told), installation.offsets("q")) == (2, [0, 1, 6])
+
+
 def test_a_partition_that_is_shorter_than_what_went_aside_was_lost(topic, installation):
     """Others stand at the positions of what `--bad` has."""
     topic.values, topic.at_once = [b"1", b"no JSON", b"nor this"], 1

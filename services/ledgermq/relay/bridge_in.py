@@ -10,14 +10,15 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 from confluent_kafka import Message as Record
 
 from ledgermq.client.connection import Connection
-from ledgermq.errors import LedgerMQError
+from ledgermq.client.sending.making import Sending, make_message
+from ledgermq.errors import DestinationExistsError, LedgerMQError
 from ledgermq.relay.records import BODIES, BodyOf, RecordInvalidError, bad_message_of, message_of
 from ledgermq.relay.running import Tell, keep_going
 from ledgermq.relay.taking import Item, Pace, Taker
@@ -26,6 +27,8 @@ from ledgermq.relay.topic_reader import TopicReader
 READ_SECONDS: Final = 0.5
 # How often it looks for partitions that were added.
 PARTITIONS_SECONDS: Final = 30.0
+# Queue of messages that say what was lost and is skipped.
+LOST: Final = "bridge/lost"
 
 
 class RecordsLostError(LedgerMQError):
@@ -91,16 +94,7 @@ class BridgeIn:
             closing(TopicReader(self.bootstrap, self.topic, self.timeout_seconds)) as reader,
         ):
             self.check_source(reader.source)
-            named = self._name_of
-            taker = Taker(connection, self.target, reader.source, named, self._pace)
-            bad = None
-            if self.bad is not None:
-                source = self._bad_source(reader.source)
-                bad = Taker(connection, self.bad, source, named, self._bad_pace)
-            _Crossing(self, reader, taker, bad).run()
-
-    def _name_of(self, partition: int, item: Item) -> str:
-        return f"record {self.topic}-{partition}@{item.position}"
+            _Crossing(self, connection, reader, self._pace, self._bad_pace).run()
 
     def check_source(self, source: str) -> None:
         """RecordsLostError if a source is another than the one that this run began with."""
@@ -112,29 +106,41 @@ class BridgeIn:
                 "its beginning, run it again"
             )
 
-    def _bad_source(self, source: str) -> str:
-        """Another source than the topic: `bad` may take that too, or what is bad of other targets.
-
-        And another for each body: killed before the target took the same part, it may be run again
-        with another one, by which other records of that part are bad.
-        A digest, as the name of a source has a limit that topic and target together may exceed.
-        """
-        target = hashlib.sha256(self.target.encode()).hexdigest()[:32]
-        return f"{source}/bad/{target}/{self.body}"
-
 
 class _Crossing:
     """One connection's part of the way."""
 
     def __init__(
-        self, bridge: BridgeIn, reader: TopicReader, taker: Taker, bad: Taker | None
+        self,
+        bridge: BridgeIn,
+        connection: Connection,
+        reader: TopicReader,
+        pace: Pace,
+        bad_pace: Pace,
     ) -> None:
         self._bridge = bridge
+        self._connection = connection
         self._reader = reader
-        self._taker = taker
-        self._bad = bad
+        self._taker = Taker(connection, bridge.target, reader.source, self._name_of, pace)
+        self._bad = None
+        if bridge.bad is not None:
+            # For each body: killed before the target took the same part, it may be run again with
+            # another one, by which other records of that part are bad.
+            source = f"{self._source('bad')}/{bridge.body}"
+            self._bad = Taker(connection, bridge.bad, source, self._name_of, bad_pace)
         self._partitions: list[int] = []
         self._body_of = _body_of(bridge)
+
+    def _name_of(self, partition: int, item: Item) -> str:
+        return f"record {self._bridge.topic}-{partition}@{item.position}"
+
+    def _source(self, what: str) -> str:
+        """Another source than the topic: who takes it may take that too, or the like of others.
+
+        A digest, as the name of a source has a limit that topic and target together may exceed.
+        """
+        target = hashlib.sha256(self._bridge.target.encode()).hexdigest()[:32]
+        return f"{self._reader.source}/{what}/{target}"
 
     def run(self) -> None:
         looked_at = 0.0
@@ -176,15 +182,29 @@ class _Crossing:
                 "were lost on Kafka, and others stand at their positions"
             )
         if taken + 1 < low:
-            lost = f"positions {taken + 1} to {low - 1} of {where}"
-            if not self._bridge.skip_lost:
-                raise RecordsLostError(
-                    f"{lost} were deleted before they were taken; to go on behind them, run it "
-                    "with --skip-lost"
-                )
-            self._bridge.tell(f"{lost} were deleted before they were taken, and are skipped")
+            self._skip(partition, taken + 1, low, where)
         # A target that was made anew takes again what `bad` has still.
         return low if by_target is None else max(low, by_target + 1)
+
+    def _skip(self, partition: int, first: int, low: int, where: str) -> None:
+        """Notes what was lost, so that it is skipped once; RecordsLostError: it is not to be."""
+        notes = Taker(
+            self._connection, "queue:" + LOST, self._source("lost"), self._name_of, Pace()
+        )
+        first = max(first, notes.taken.get(partition, -1) + 1)
+        if first >= low:
+            return
+        text = f"positions {first} to {low - 1} of {where} were deleted before they were taken"
+        if not self._bridge.skip_lost:
+            raise RecordsLostError(
+                f"{text}, if they had any records: an end of a transaction takes a position, too. "
+                "To go on behind them, run it with --skip-lost"
+            )
+        text += f" to {self._bridge.target}, and are skipped"
+        with suppress(DestinationExistsError):
+            self._connection.admin.create_queue(LOST, description="records that bridges skipped")
+        notes.take(partition, [Item(low - 1, make_message(notes.target, text, Sending()))])
+        self._bridge.tell(text)
 
     def _take(self, partition: int, records: list[Record]) -> None:
         """Takes records in their order, so that all before the last one that was taken is, too."""

@@ -55,8 +55,9 @@ from ledgermq.cli.printing.output import Output, count_of
 @click.option(
     "--skip-lost",
     is_flag=True,
-    help="With --from-topic: if Kafka deleted records before they were taken, go on after them. "
-    "Without it the bridge stops with the error records-lost.",
+    help="With --from-topic: if Kafka deleted records before they were taken, go on after them; a "
+    "message to queue:bridge/lost says which. Without it the bridge stops with the error "
+    "records-lost.",
 )
 @click.option(
     "--until-end",
