@@ -445,9 +445,10 @@ class Connection(Closing):
         self._forked = True
         self._lock = threading.Lock()
         self._control_lock = threading.Lock()
-        self._questions.give_up(FORKED)
+        error = IllegalStateError(FORKED)
+        self._questions.give_up(error)
         for engine in self._router.engines():
-            engine.stay_behind(IllegalStateError(FORKED))
+            engine.stay_behind(error)
 
     def _stop(self, timeout_seconds: float) -> None:
         self._closed = True

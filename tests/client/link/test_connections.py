@@ -11,7 +11,7 @@ import pytest
 import ledgermq
 from ledgermq import client
 from ledgermq.client import connection as module
-from ledgermq.protocol.operations import Alive, Close, CreateQueue, Open, OpenConsumer
+from ledgermq.protocol.operations import Alive, Close, CreateQueue, Open, OpenConsumer, Put
 from ledgermq.testing import MemoryBroker
 from support.brokers.hand_made import ended
 from support.brokers.hand_route import HandRoute
@@ -357,9 +357,15 @@ def test_after_a_fork_the_child_uses_and_closes_nothing(route, monkeypatch):
     connection = route.connect()
     assert connection in module._ALIVE
     monkeypatch.setattr(module, "_ALIVE", {connection})
+    admin, asked = connection.admin, []
+    route.log.on_ask = asked.append
+    route.silent.add(Put)
+    sent = connection.session().producer("queue:q").send_async("x")
     module._mark_forked()
-    with pytest.raises(ledgermq.IllegalStateError, match="fork"):
-        connection.session()
+    for call in (connection.session, admin.list_queues, lambda: sent.result(2), sent.exception):
+        with pytest.raises(ledgermq.IllegalStateError, match="fork"):
+            call()
+    assert not asked
     connection.close()
     assert not route.lane.closed
     connection._forked = False

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from ledgermq.errors import IllegalStateError
+from ledgermq.errors import IllegalStateError, LedgerMQError
 
 LOGGER = logging.getLogger("ledgermq.client")
 # For how long a thread without a callback to call is kept.
@@ -21,12 +21,23 @@ _CALLING = threading.local()
 
 
 class Callbacks:
-    """The callbacks of one session that are due; its thread is there while some are."""
+    """The callbacks of one session that are due; its thread is there while some are.
+
+    Attributes:
+        left: In the child of a fork: no outcome will come any more, and nothing is called back.
+    """
+
+    left: LedgerMQError | None = None
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._due: deque[Callable[[], object]] = deque()
         self._thread: threading.Thread | None = None
+
+    def stay_behind(self, error: LedgerMQError) -> None:
+        """In the child of a fork: none is due, and no thread has its lock."""
+        self.__init__()  # type: ignore[misc]
+        self.left = error
 
     def soon(self, callback: Callable[[], object]) -> None:
         """Has it called after those that are due already."""

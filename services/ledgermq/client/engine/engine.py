@@ -556,7 +556,7 @@ class Engine:
         """
         self.lock = threading.Lock()
         self.condition = threading.Condition(self.lock)
-        self.callbacks = Callbacks()
+        self.callbacks.stay_behind(error)
         self.owner = self._user = self._deferred = None
         self.ended = True
         self.lost = error

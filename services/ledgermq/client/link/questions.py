@@ -17,7 +17,12 @@ from ledgermq.client.link.route import LogOut
 from ledgermq.client.reasons import error_of_reason
 from ledgermq.client.sansio.sizes import VALUE_BYTES_MAX, not_encodable, too_large
 from ledgermq.client.settings import ConnectionSettings
-from ledgermq.errors import ConnectionClosedError, IllegalStateError, WorkerUnavailableError
+from ledgermq.errors import (
+    ConnectionClosedError,
+    IllegalStateError,
+    LedgerMQError,
+    WorkerUnavailableError,
+)
 from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.codec import encode_record, join_delivered, outcome_from_union
@@ -78,7 +83,7 @@ class Questions:
         self._log = log
         self._numbers = itertools.count(1)
         self._open: dict[int, Future[dict[str, Any]]] = {}
-        self._broken: str | None = None
+        self._broken: LedgerMQError | None = None
 
     def put(self, kind: str, *, not_before: int = -1, wait_ms: int = 0, **more: Any) -> int:
         number = next(self._numbers)
@@ -186,9 +191,9 @@ class Questions:
                         f"no worker of {self._queue_manager} answered a question ({kind}) within "
                         f"{timeout_seconds:.3g} s; {hint}"
                     )
-                self._log.ask(value)
                 if self._broken is not None:
-                    raise ConnectionClosedError(self._broken)
+                    raise self._broken
+                self._log.ask(value)
                 with suppress(TimeoutError):
                     found = question.result(min(left, ASK_AGAIN_SECONDS))
                     break
@@ -221,9 +226,9 @@ class Questions:
             behind=found["next"],
         )
 
-    def give_up(self, reason: str) -> None:
+    def give_up(self, error: LedgerMQError) -> None:
         """No answer will come any more: whoever waits for one, or asks later, is told so."""
-        self._broken = reason
+        self._broken = error
 
     def take(self, answer: dict[str, Any]) -> None:
         """Takes an answer from the lane; one that nobody waits for is a repeat."""

@@ -226,10 +226,11 @@ class Router:
     def give_up(self, reason: str) -> None:
         """What was missed is not to be had again: the connection is of no use any more."""
         self.broken = reason
-        self._problems.report(ConnectionClosedError(reason))
+        error = ConnectionClosedError(reason)
+        self._problems.report(error)
         for opening in list(self.openings.values()):
             opening.answered.set()
-        self._questions.give_up(reason)
+        self._questions.give_up(error)
         for engine in self.engines():
             engine.forget(reason)
 

@@ -139,6 +139,8 @@ class ReceiptFuture(Generic[Value]):
         Raises:
             TimeoutExceededError: the outcome is not there yet.
         """
+        if self._callbacks.left is not None and not self._outcome.done():
+            raise self._callbacks.left
         try:
             return self._outcome.exception(timeout)  # type: ignore[return-value] # `settle` has it
         except TimeoutError:
