@@ -24,6 +24,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from ledgermq.processor.log.kafka_requests import KafkaRequest
 from ledgermq.relay import transaction_markers
 
 PATIENCE_SECONDS = 10
@@ -66,7 +67,7 @@ async def _leave_open(
         if value is not None:
             await client.set_topics([topic])
             leader = client.cluster.leader_for_partition(TopicPartition(topic, 0))
-            asked = transaction_markers._One(transaction_markers._PRODUCERS, [(topic, [0], {})])
+            asked = KafkaRequest(transaction_markers._PRODUCERS, [(topic, [0], {})])
             ((_, ((_, _, _, producers, _),), _),) = (await client.send(leader, asked)).topics
             # A number that was there before would be taken for sent twice.
             (last,) = [one[2] for one in producers if one[0] == state.producer_id]
