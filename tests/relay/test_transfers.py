@@ -57,6 +57,22 @@ def test_what_is_lost_does_not_go_into_a_transfer_with_others():
         check_that_it_can_be_taken_out(connection, gatherer)
 
 
+def test_a_transfer_that_is_lost_is_named_with_what_to_do():
+    """Its messages are on no queue any more; the log has them as they were put."""
+    broker = MemoryBroker()
+    with broker.connect() as connection, connection.session() as session:
+        for name in ("orders", "transfers"):
+            connection.admin.create_queue(name)
+        session.producer("queue:orders").send_many(["a", "b"])
+        Gatherer(connection, "orders", "transfers").gather(30.0)
+        (transfer,) = connection.browser("queue:transfers")
+        broker._contents[max(broker._contents)] = [b""]
+        (lost,) = connection.browser("queue:transfers")
+        assert lost.message_id == transfer.message_id
+        with pytest.raises(MessageNotRelayedError, match="transfer 0 of .* with 2 messages.*replay"):
+            decode_transfer(lost)
+
+
 def test_what_cannot_become_a_record_does_not_go_into_a_transfer_with_others(monkeypatch):
     """It is named and stays on its queue: out of a transfer nobody could take it by hand."""
     with MemoryBroker().connect() as connection, connection.session() as session:

@@ -55,8 +55,21 @@ def encode_transfer(origin: str, messages: Sequence[DeliveredMessage]) -> bytes:
 
 
 def decode_transfer(message: Message) -> list[DeliveredMessage]:
-    """MessageFormatError: the message is no transfer; somebody else has put it."""
-    body = message.body
+    """What a transfer carries.
+
+    Raises:
+        MessageFormatError: The message is no transfer; somebody else has put it.
+        MessageNotRelayedError: Its content is lost.
+    """
+    try:
+        body = message.body
+    except MessageUndecodableError as error:
+        raise MessageNotRelayedError(
+            f"the content of transfer {message.sequence} of {message.destination}, with "
+            f"{message.properties.get('messages')} messages that are on no other queue, cannot be "
+            "read: the worker's log says why. Delete it (`ledgermq msg --help`), and put its "
+            "messages again as they were put before (`ledgermq replay --help`)"
+        ) from error
     try:
         (found,) = decode_chunk(body if isinstance(body, bytes) else b"").outcomes
     except (UndecodableError, ValueError) as error:
