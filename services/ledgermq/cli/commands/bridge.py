@@ -11,6 +11,9 @@ from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.stopping import stopped_by_signals
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Output, count_of
+from ledgermq.relay.definitions import bridge_transfers, check_topic, source_name
+from ledgermq.relay.relaying import Relaying
+from ledgermq.wire.topics.address import parse_servers
 
 
 @click.command(cls=OnceCommand)
@@ -95,8 +98,6 @@ def bridge(
     become properties, too.
     """
     from ledgermq.relay.bridge_in import BridgeIn
-    from ledgermq.relay.definitions import check_topic
-    from ledgermq.wire.topics.address import parse_servers
 
     given = (bool(from_topic), bool(to), bool(from_), bool(to_topic))
     if given not in ((True, True, False, False), (False, False, True, True)):
@@ -149,8 +150,6 @@ def _take_out(
     assume_untaken: bool,
     running: dict[str, Any],
 ) -> None:
-    from ledgermq.relay.definitions import bridge_transfers, source_name
-    from ledgermq.relay.relaying import Relaying
     from ledgermq.relay.topic_goal import TopicGoal
 
     with target.connect() as connection:

@@ -27,11 +27,12 @@ from ledgermq.cli.printing.exits import CHECK_FAILED, UNREACHABLE, exit_code_of
 from ledgermq.cli.printing.findings import BAD, GOOD, WARNING, Finding, print_findings
 from ledgermq.cli.printing.output import Output, count_of
 from ledgermq.errors import InvalidDestinationError, LedgerMQError, QueueManagerNotFoundError
+from ledgermq.wire.framing.checkpoint_keys import parse_key
+from ledgermq.wire.topics.reading import PartitionReader
+from ledgermq.wire.topics.registry import Claim, list_queue_managers
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
-    from ledgermq.wire.topics.reading import PartitionReader
-    from ledgermq.wire.topics.registry import Claim
 
 WHY_NO_TOPIC: Final = "a topic holds no messages that could be looked at: check a queue"
 # Test messages carry a name of their own in this, and are gone when nobody took them for so long.
@@ -280,8 +281,6 @@ def cluster(
 
 def _claims(target: Target) -> list[Claim]:
     """All queue managers, or the one that was named; QueueManagerNotFoundError if there is none."""
-    from ledgermq.wire.topics.registry import list_queue_managers
-
     source = click.get_current_context().get_parameter_source("queue_manager")
     if source is not ParameterSource.DEFAULT:
         return [target.claim()]
@@ -328,8 +327,6 @@ def _newest_checkpoint(reader: PartitionReader, target: Target, claim: Claim) ->
 
     Its last records tell it, unless a large checkpoint is being written just now.
     """
-    from ledgermq.wire.framing.checkpoint_keys import parse_key
-
     topic = target.topics.checkpoints
     first, end = reader.ends(topic, claim.partition)
     for start in sorted({max(first, end - CHECKPOINT_RECORDS), first}, reverse=True):

@@ -5,23 +5,27 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.findings import BAD, GOOD, NOT_LOOKED, WARNING, Finding, print_findings
 from ledgermq.cli.printing.output import Output, count_of
 from ledgermq.errors import LedgerMQError
+from ledgermq.wire.framing.codec import encode_record
+from ledgermq.wire.framing.schemas import HEARTBEAT
+from ledgermq.wire.kafka.access import raise_if_denied
+from ledgermq.wire.kafka.settings import client_options
+from ledgermq.wire.topics.log_topics import Topics, made_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgermq.processor.checkpoints.loading import FoundCheckpoint
-    from ledgermq.wire.topics.log_topics import Topics
 
 CONNECT_SECONDS: Final = 2.0
 # A TimeAgreed counts if its writer's clock is within 10 s of the append time (PROTOCOL.md §6).
@@ -73,8 +77,6 @@ def _examine(target: Target) -> Iterator[Finding]:
 
 
 def _looked(look: Callable[[Target], Result], target: Target) -> Result:
-    from confluent_kafka import KafkaException
-
     try:
         return look(target)
     except KafkaException as error:
@@ -116,8 +118,6 @@ def _is_away(broker: Any) -> bool:
 
 
 def _topics(target: Target) -> Result:
-    from ledgermq.wire.topics.log_topics import made_settings
-
     topics = target.topics
     metadata = target.kafka_admin().list_topics(timeout=target.timeout_seconds)
     missing = [name for name in topics.names if name not in metadata.topics]
@@ -181,11 +181,6 @@ def lost_by_keeping(name: str, topics: Topics, settings: dict[str, str]) -> str 
 
 
 def _settings(target: Target, topic: str) -> dict[str, str]:
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
-
-    from ledgermq.wire.kafka.access import raise_if_denied
-
     resource = ConfigResource(ResourceType.TOPIC, topic)
     # The answer comes to nobody if the client that asked is gone.
     admin = target.kafka_admin()
@@ -239,13 +234,6 @@ def _clock(target: Target) -> Result:
 
 def _skew_seconds(target: Target) -> float:
     """How far the broker's clock is ahead, by its stamp on a heartbeat that nobody waits for."""
-    from confluent_kafka import KafkaException, Producer
-
-    from ledgermq.wire.framing.codec import encode_record
-    from ledgermq.wire.framing.schemas import HEARTBEAT
-    from ledgermq.wire.kafka.access import raise_if_denied
-    from ledgermq.wire.kafka.settings import client_options
-
     stamps: list[Any] = []
     producer = Producer(client_options(target.bootstrap, {"log_level": 0}))
     skews = []

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -17,12 +17,9 @@ from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.blocked import counted, is_wholly_there, sentence
 from ledgermq.cli.printing.output import Column, Output, cell_text, headed
+from ledgermq.client.admin.admin import Admin
 from ledgermq.errors import GroupNotFoundError
-
-if TYPE_CHECKING:
-    from ledgermq.client.admin.admin import Admin
-    from ledgermq.protocol.documents.groups import GroupState
-
+from ledgermq.protocol.documents.groups import GroupState
 
 # People are shown so much of a group's id that it differs from the others, and at least this.
 SHOWN_DIGITS_MIN: Final = 12

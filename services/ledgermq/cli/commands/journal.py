@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -30,13 +30,13 @@ from ledgermq.cli.options.together import Count
 from ledgermq.cli.printing.left_out import LeftOut
 from ledgermq.cli.printing.message_rows import message_document, shown_body
 from ledgermq.cli.printing.output import Column, Output, count_of, size_text
+from ledgermq.client.admin.copies import journal_message, why_no_copy
 from ledgermq.client.admin.part import who_asks
+from ledgermq.client.admin.republishing import journal_marks
+from ledgermq.client.admin.republishing import republish as put_again
+from ledgermq.client.connection import Connection
 from ledgermq.errors import LedgerMQError, RepublishStoppedError
-
-if TYPE_CHECKING:
-    from ledgermq.client.connection import Connection
-    from ledgermq.wire.content.journaled import JournaledMessage
-
+from ledgermq.wire.content.journaled import JournaledMessage
 
 LISTED_DEFAULT: Final = 100
 SAY_SECONDS: Final = 2.0
@@ -264,9 +264,6 @@ def _copied(
     target: Target, messages: Iterator[JournaledMessage], **how: Any
 ) -> tuple[list[dict[str, Any]], LeftOut]:
     """What is copied of messages, as rows, and what is left out."""
-    from ledgermq.client.admin.copies import why_no_copy
-    from ledgermq.client.admin.republishing import journal_marks
-
     rows, left_out = list[dict[str, Any]](), LeftOut(queue_manager=target.queue_manager)
     for one in messages:
         if why := why_no_copy(one, journal_marks(one), **how):
@@ -284,8 +281,6 @@ def _put_again(
     **how: Any,
 ) -> int:
     """Puts copies, and tells how far it has come: whoever is stopped must not begin anew."""
-    from ledgermq.client.admin.republishing import republish as put_again
-
     done, said_at = 0, time.monotonic()
 
     def tell(count: int) -> None:
@@ -365,16 +360,12 @@ def _place(one: JournaledMessage) -> str:
 
 
 def _row(one: JournaledMessage) -> dict[str, Any]:
-    from ledgermq.client.admin.copies import journal_message
-
     names = ("position", "destination", "sequence", "message_id", "enqueued_at", "expires_at")
     told = {"where": _place(one), "body": shown_body(journal_message(one))}
     return {name: getattr(one, name) for name in names} | told
 
 
 def _document(one: JournaledMessage) -> dict[str, Any]:
-    from ledgermq.client.admin.copies import journal_message
-
     told = message_document(journal_message(one))
     for name in ("queue", "delivery_count", "redelivered"):
         told.pop(name, None)

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from confluent_kafka import KafkaException
 
 from ledgermq.cli.commands.skipping import skip
 from ledgermq.cli.options.consent import actor_option, confirm, reason_option, yes_option
@@ -20,13 +21,13 @@ from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.exits import OK, REFUSED
 from ledgermq.cli.printing.output import Column, Output, count_of, headed, iso_time
+from ledgermq.client.admin.relocation import Relocated
+from ledgermq.client.connection import Connection
 from ledgermq.errors import LedgerMQError
+from ledgermq.protocol.documents.pins import LogPins
+from ledgermq.wire.topics.registry import Claim
 
 if TYPE_CHECKING:
-    from ledgermq.client.admin.relocation import Relocated
-    from ledgermq.client.connection import Connection
-    from ledgermq.protocol.documents.pins import LogPins
-    from ledgermq.wire.topics.registry import Claim
     from ledgermq_spark.log.positions import PartitionRange
     from ledgermq_spark.rebuild.checkpoints import Checkpoints
 
@@ -314,8 +315,6 @@ def _checkpoints(target: Target, claim: Claim) -> Checkpoints:
 
 
 def _cut(target: Target, claim: Claim, before: int) -> None:
-    from confluent_kafka import KafkaException
-
     try:
         target.ledger_of(claim).delete_before(target.topics.operations, {claim.partition: before})
     except KafkaException as error:

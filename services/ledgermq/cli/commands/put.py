@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import click
 
@@ -16,11 +16,8 @@ from ledgermq.cli.options.setting_options import Duration
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Long
 from ledgermq.cli.printing.output import Output, count_of
+from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
 from ledgermq.errors import LedgerMQError
-
-if TYPE_CHECKING:
-    from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
-
 
 UNANSWERED_MAX = 10_000
 

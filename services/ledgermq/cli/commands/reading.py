@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+import ledgermq
 from ledgermq.cli.options.bodies import selector_option
 from ledgermq.cli.options.destinations import queue_from
 from ledgermq.cli.options.once import OnceCommand
@@ -15,13 +16,10 @@ from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Count, Number
 from ledgermq.cli.printing.message_rows import print_messages
 from ledgermq.cli.printing.output import Output, count_of
+from ledgermq.client.connection import Connection
+from ledgermq.client.messages.message import Message
+from ledgermq.client.receiving.consumer import Consumer
 from ledgermq.errors import MessageUndecodableError
-
-if TYPE_CHECKING:
-    from ledgermq.client.connection import Connection
-    from ledgermq.client.messages.message import Message
-    from ledgermq.client.receiving.consumer import Consumer
-
 
 PAGE_MESSAGES: Final = 200
 # How long to listen before asking whether there is anything to wait for.
@@ -67,8 +65,6 @@ def get(
     With --json a JSON document is printed on a line for each message. With --wait a queue that is
     not there yet is created.
     """
-    import ledgermq
-
     queue = queue_from(queue, why=WHY_NO_TOPIC)
     deadline = time.monotonic() + wait_seconds
     page = PAGE_MESSAGES if output.as_json or body_only else count
@@ -172,8 +168,6 @@ def browse(
     body_only: bool,
 ) -> None:
     """Look at the messages available on QUEUE, in delivery order, without taking any."""
-    import ledgermq
-
     queue = queue_from(queue, why=WHY_NO_TOPIC)
     with target.connect() as connection:
         wanted = ledgermq.Order(order.upper())

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -17,13 +17,14 @@ from ledgermq.cli.options.stopping import stopped_by_signals
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of, headed
 from ledgermq.cli.printing.statuses import done
+from ledgermq.client.connection import Connection
 from ledgermq.errors import LedgerMQError, QueueNotFoundError
-
-if TYPE_CHECKING:
-    from ledgermq.client.connection import Connection
-    from ledgermq.protocol.documents.destinations import QueueStatus
-    from ledgermq.relay.definitions import Definition
-    from ledgermq.relay.forwarding import Goal
+from ledgermq.protocol.documents.destinations import QueueStatus
+from ledgermq.relay.definitions import Definition, definitions, find_definition, source_name
+from ledgermq.relay.forwarding import Goal
+from ledgermq.relay.queue_goal import QueueGoal
+from ledgermq.relay.relaying import Relaying
+from ledgermq.wire.topics.identity import log_identity
 
 COLUMNS: Final = (
     Column(key="name", heading="NAME", whole=True),
@@ -77,8 +78,6 @@ def create(
     to_topic_prefix: str,
 ) -> None:
     """Define a relay of a queue to another queue manager; `ledgermq relay run NAME` runs it."""
-    from ledgermq.relay.definitions import Definition
-
     place, at, queue_manager = from_.partition("@")
     queue = queue_from(place, why="relay a durable subscription's messages by a queue")
     if at and not queue_manager:
@@ -112,8 +111,6 @@ def create(
 @target_options
 def list_relays(target: Target, output: Output) -> None:
     """List the relays of a queue manager."""
-    from ledgermq.relay.definitions import definitions
-
     with target.connect() as connection:
         rows = [_row(target, found, status) for found, status in definitions(connection)]
     output.table(COLUMNS, rows, caption="" if rows else "no relays yet")
@@ -124,8 +121,6 @@ def list_relays(target: Target, output: Output) -> None:
 @target_options
 def show(target: Target, output: Output, name: str) -> None:
     """Show relay NAME: what waits here, and how far the other side has taken it."""
-    from ledgermq.relay.definitions import find_definition
-
     with target.connect() as connection:
         found, status = find_definition(connection, name)
         row = _row(target, found, status)
@@ -156,8 +151,6 @@ def show(target: Target, output: Output, name: str) -> None:
 @target_options
 def delete(target: Target, output: Output, name: str, purge: bool, yes: bool) -> None:
     """Delete relay NAME; refused while transfers wait, unless --purge is given."""
-    from ledgermq.relay.definitions import find_definition
-
     with target.connect() as connection:
         found, status = find_definition(connection, name)
         if purge and status.message_count and not yes:
@@ -180,9 +173,6 @@ def run(target: Target, output: Output, name: str, until_end: bool) -> None:
 
     If it runs several times, one works and the others wait until that one ends.
     """
-    from ledgermq.relay.definitions import find_definition
-    from ledgermq.relay.relaying import Relaying
-
     with target.connect() as connection:
         found, _ = find_definition(connection, name)
     with stopped_by_signals(output) as stopping:
@@ -203,16 +193,12 @@ def run(target: Target, output: Output, name: str, until_end: bool) -> None:
 
 @contextlib.contextmanager
 def _goal(target: Target, found: Definition, connection: Connection) -> Iterator[Goal]:
-    from ledgermq.relay.queue_goal import QueueGoal
-
     source = _source(target, connection, found)
     with _goal_target(target, found).connect() as other:
         yield QueueGoal(other, found.to, source, connection)
 
 
 def _source(target: Target, connection: Connection, found: Definition) -> str:
-    from ledgermq.relay.definitions import source_name
-
     return source_name(
         connection, found.transfers, target.bootstrap, target.topics, target.timeout_seconds
     )
@@ -229,8 +215,6 @@ def _goal_target(target: Target, found: Definition) -> Target:
 
 def _is_same(one: Target, other: Target) -> bool:
     """Whether two are the same queue manager, by whatever address."""
-    from ledgermq.wire.topics.identity import log_identity
-
     if one.queue_manager != other.queue_manager:
         return False
     first, second = (

@@ -25,11 +25,13 @@ from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.left_out import LeftOut
 from ledgermq.cli.printing.output import Output, count_of
+from ledgermq.client.admin.copies import journal_message, why_no_copy
+from ledgermq.client.admin.replaying import Pace, Replaying, replaying
 from ledgermq.errors import InvalidClientIDError, LedgerMQError
+from ledgermq.wire.content.journaled import JournaledMessage
+from ledgermq.wire.content.replayed import marks_of, put_named
 
 if TYPE_CHECKING:
-    from ledgermq.client.admin.replaying import Replaying
-    from ledgermq.wire.content.journaled import JournaledMessage
     from ledgermq_spark.journal.stretch import Stretch
 
 
@@ -138,9 +140,6 @@ def _meant(chosen: ReplayChoice, stretch: Stretch) -> Iterator[tuple[JournaledMe
 
 def _count(chosen: ReplayChoice, stretch: Stretch, queue_manager: str) -> Counted:
     """Counts what is meant; what is gone from the log is counted whatever a selector says."""
-    from ledgermq.client.admin.copies import journal_message, why_no_copy
-    from ledgermq.wire.content.replayed import marks_of, put_named
-
     gone, places = stretch.gone()
     cut_off = [f"{put_named(queue_manager, *place)}: it was cut off the log" for place in places]
     left_out = LeftOut(queue_manager=queue_manager, count=gone, named=cut_off)
@@ -164,8 +163,6 @@ def _count(chosen: ReplayChoice, stretch: Stretch, queue_manager: str) -> Counte
 def _put(
     begun: Replaying, chosen: ReplayChoice, stretch: Stretch, counted: Counted, tell: Any
 ) -> int:
-    from ledgermq.client.admin.replaying import Pace
-
     remaining = counted.remaining
     left = (
         one
@@ -189,8 +186,6 @@ def _alone(target: Target, output: Output, name: str) -> Iterator[Replaying]:
     Raises:
         ReplayRunningError: Somebody makes the same one.
     """
-    from ledgermq.client.admin.replaying import replaying
-
     deadline, is_told = time.monotonic() + TAKEN_SECONDS_MAX, False
     with contextlib.ExitStack() as stack:
         while True:

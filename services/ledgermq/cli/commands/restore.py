@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,13 +15,11 @@ from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, resting_target_options
 from ledgermq.cli.printing.output import Column, Output, count_of, headed, iso_time, size_text
 from ledgermq.errors import LedgerMQError
+from ledgermq.wire.topics.registry import Claim
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgermq.processor.checkpoints.loading import FoundCheckpoint
     from ledgermq.processor.checkpoints.restoring import RebuiltState, Verdict
-    from ledgermq.wire.topics.registry import Claim
     from ledgermq_spark.jobs.proven_rebuild import ProvenRebuild
     from ledgermq_spark.log.positions import PartitionRange
     from ledgermq_spark.rebuild.checkpoints import Checkpoint

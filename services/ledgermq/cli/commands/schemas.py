@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -12,9 +12,9 @@ from ledgermq.cli.options.target import Target, json_option, target_options
 from ledgermq.cli.options.together import Count
 from ledgermq.cli.printing.exits import CHECK_FAILED, OK
 from ledgermq.cli.printing.output import Column, Output, count_of
-
-if TYPE_CHECKING:
-    from ledgermq.wire.framing.schema_registry import SchemaRegistry, SchemaStatus
+from ledgermq.wire.framing.confluent import headers_of, id_and_fingerprint
+from ledgermq.wire.framing.schema_registry import SchemaRegistry, SchemaStatus, registered_forms
+from ledgermq.wire.framing.schemas import by_fingerprint
 
 COLUMNS: Final = (
     Column(key="subject", heading="SUBJECT", whole=True),
@@ -50,8 +50,6 @@ def _row(one: SchemaStatus) -> dict[str, Any]:
 @json_option
 def list_schemas(url: str, as_json: bool) -> None:
     """List LedgerMQ's schemas with their ids in the registry; one without id is not registered."""
-    from ledgermq.wire.framing.schema_registry import SchemaRegistry
-
     registry = SchemaRegistry(url)
     rows = [_row(one) for one in registry.statuses()]
     Output(as_json=as_json).table(COLUMNS, rows, caption=registry.shown)
@@ -65,8 +63,6 @@ def register(url: str, as_json: bool) -> None:
 
     Workers and clients do so themselves when they start, where they may.
     """
-    from ledgermq.wire.framing.schema_registry import SchemaRegistry
-
     registry = SchemaRegistry(url)
     missing = sum(one.schema_id is None for one in registry.statuses())
     registered = len(registry.register().ids)
@@ -92,8 +88,6 @@ def check(target: Target, output: Output, url: str, records: int) -> int:
     Every schema must be registered, compatible with all versions of its subject, and the ids on
     the log must stand for the schemas of their records. If not, the exit code is 4.
     """
-    from ledgermq.wire.framing.schema_registry import SchemaRegistry
-
     registry = SchemaRegistry(url)
     found = [*_of_registry(registry), *_of_log(target, registry, records)]
     if output.as_json:
@@ -107,8 +101,6 @@ def check(target: Target, output: Output, url: str, records: int) -> int:
 
 
 def _of_registry(registry: SchemaRegistry) -> Iterator[str]:
-    from ledgermq.wire.framing.schema_registry import registered_forms
-
     for form, one in zip(registered_forms(), registry.statuses(), strict=True):
         if not registry.is_compatible(form):
             yield f"{one.subject}: its subject has versions that it is not compatible with"
@@ -121,8 +113,6 @@ def _of_registry(registry: SchemaRegistry) -> Iterator[str]:
 
 def _of_log(target: Target, registry: SchemaRegistry, records: int) -> Iterator[str]:
     """Ids that stand for another schema than that of their record, or for none."""
-    from ledgermq.wire.framing.schemas import by_fingerprint
-
     known = by_fingerprint()
     for (number, fingerprint), (count, place) in sorted(_framings(target, records).items()):
         name = known[fingerprint].full_name if fingerprint in known else fingerprint.hex()
@@ -138,8 +128,6 @@ def _of_log(target: Target, registry: SchemaRegistry, records: int) -> Iterator[
 
 def _framings(target: Target, records: int) -> dict[tuple[int, bytes], tuple[int, str]]:
     """Ids and fingerprints of records in Confluent framing: how many, and where the first is."""
-    from ledgermq.wire.framing.confluent import headers_of, id_and_fingerprint
-
     target.check_broker()
     topics = target.topics
     found: dict[tuple[int, bytes], tuple[int, str]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -14,12 +14,13 @@ from ledgermq.cli.options.target import Target, resting_target_options
 from ledgermq.cli.options.together import LONG
 from ledgermq.cli.printing.output import Output
 from ledgermq.errors import LedgerMQError
-
-if TYPE_CHECKING:
-    from ledgermq.protocol.administration import PositionsSkipped
-    from ledgermq.wire.topics.reading import PartitionReader
-    from ledgermq.wire.topics.registry import Claim
-
+from ledgermq.protocol.administration import PositionsSkipped, VersionOffered
+from ledgermq.protocol.operations import Upgrade
+from ledgermq.wire.framing.codec import decode_operation, encode_operation, full_name_of
+from ledgermq.wire.framing.schema_registry import framing_of
+from ledgermq.wire.topics.appending import NotAppendedError, append_record
+from ledgermq.wire.topics.reading import PartitionReader
+from ledgermq.wire.topics.registry import Claim
 
 POSITIONS_MAX: Final = 100_000
 WORKER_SECONDS: Final = 5.0
@@ -53,8 +54,6 @@ def skip(
     Upgrade to a version that no worker ever ran with. Others are refused. The declaration is
     recorded on the log.
     """
-    from ledgermq.protocol.administration import PositionsSkipped
-
     claim = target.claim()
     last = position if through is None else through
     if last < position:
@@ -78,10 +77,6 @@ def _what_is_skipped(
     target: Target, claim: Claim, reader: PartitionReader, first: int, last: int
 ) -> str:
     """What is at the positions, in words; SkipRefusedError if it can be folded or is not there."""
-    from ledgermq.protocol.administration import VersionOffered
-    from ledgermq.protocol.operations import Upgrade
-    from ledgermq.wire.framing.codec import decode_operation
-
     topic, partition = target.topics.operations, claim.partition
     begins, end = reader.ends(topic, partition)
     where = f"the log of {claim.queue_manager}"
@@ -122,10 +117,6 @@ def _refuse_if_folded(target: Target, operation: Any, position: int) -> None:
 
 def _append(target: Target, claim: Claim, operation: PositionsSkipped) -> int:
     """The position of the declaration; SkipRefusedError if Kafka did not take it."""
-    from ledgermq.wire.framing.codec import encode_operation, full_name_of
-    from ledgermq.wire.framing.schema_registry import framing_of
-    from ledgermq.wire.topics.appending import NotAppendedError, append_record
-
     try:
         return append_record(
             target.bootstrap,

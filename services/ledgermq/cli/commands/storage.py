@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of, size_text
-
-if TYPE_CHECKING:
-    from ledgermq.protocol.documents.storage import SegmentState, StorageStatus
-
+from ledgermq.protocol.documents.storage import SegmentState, StorageStatus
 
 BAR_CELLS: Final = 20
 # What live messages take, what was released and is not free before all of it is, what is empty.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -12,10 +12,7 @@ from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of, headed
 from ledgermq.cli.printing.screens import status_document
 from ledgermq.cli.printing.statuses import print_list
-
-if TYPE_CHECKING:
-    from ledgermq.client.connection import Connection
-
+from ledgermq.client.connection import Connection
 
 ADDS_UP: Final = (
     "added = current + pending + sent + expired + displaced + removed + moved + dropped"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -12,10 +12,7 @@ from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import LONG
 from ledgermq.cli.printing.output import Column, Output, cell_text, headed
-
-if TYPE_CHECKING:
-    from ledgermq.protocol.documents.sessions import TransactionStatus
-
+from ledgermq.protocol.documents.sessions import TransactionStatus
 
 COLUMNS: Final = (
     Column(key="session", heading="SESSION", number=True),

@@ -23,6 +23,8 @@ from ledgermq.cli.options.target import (
 from ledgermq.cli.options.together import Long
 from ledgermq.cli.printing.exits import OK, REFUSED
 from ledgermq.cli.printing.output import Output
+from ledgermq.processor.worker.exit_codes import EXIT_STOPPED
+from ledgermq.wire.kafka.settings import forget_kafka_environment
 
 PORT_DEFAULT: Final = 9092
 START_TIMEOUT_SECONDS: Final = 120.0
@@ -49,9 +51,7 @@ def up(
     The data stay in the data directory and are there at the next start. A worker that dies is
     started again. Broker and worker listen on this machine only.
     """
-    from ledgermq.processor.worker.exit_codes import EXIT_STOPPED
     from ledgermq.processor.worker.supervisor import Supervisor, stop_signals
-    from ledgermq.wire.kafka.settings import forget_kafka_environment
 
     if find_spec("faust") is None:
         # The worker is another process: who lacks its packages is told so before anything starts.

@@ -13,7 +13,9 @@ from ledgermq.cli.options.running import running_bootstrap
 from ledgermq.cli.options.target import BOOTSTRAP_DEFAULT, data_directory_option
 from ledgermq.cli.options.together import GIVEN, Command, Long
 from ledgermq.cli.printing.exits import REFUSED
+from ledgermq.processor.worker.exit_codes import EXIT_REFUSED
 from ledgermq.processor.worker.settings import LOG_FORMATS, WorkerSettings
+from ledgermq.wire.kafka.settings import forget_kafka_environment
 
 
 def _setting(flag: str, text: str, name: str = "", **more: Any) -> Callable[[Command], Command]:
@@ -96,10 +98,8 @@ def worker(
     It creates the log topics if they are missing. With several workers on one log each takes some
     of the queue managers; one that gets none stands by.
     """
-    from ledgermq.processor.worker.exit_codes import EXIT_REFUSED
     from ledgermq.processor.worker.logs import set_up_log
     from ledgermq.processor.worker.start import run_worker
-    from ledgermq.wire.kafka.settings import forget_kafka_environment
 
     address = bootstrap or running_bootstrap(data_directory)
     if address and not bootstrap:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -21,12 +21,9 @@ from ledgermq.cli.options.target import Target
 from ledgermq.cli.options.together import Count, Read, together
 from ledgermq.cli.printing.message_rows import shown_body
 from ledgermq.cli.printing.output import Column, Output, count_of
+from ledgermq.client.admin.manual import Handled
+from ledgermq.client.messages.message import Message
 from ledgermq.wire.content.objects import LONG_MAX
-
-if TYPE_CHECKING:
-    from ledgermq.client.admin.manual import Handled
-    from ledgermq.client.messages.message import Message
-
 
 COLUMNS: Final = (
     Column(key="sequence", heading="SEQ", number=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,10 +13,9 @@ from ledgermq.cli.options.destinations import valid_destination
 from ledgermq.cli.options.moments import MESSAGE_ID, TIME_EXPLAINED
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.options.together import DIRECTORY, Read, together
+from ledgermq.selector import SelectorError, parse_selector
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from ledgermq_spark.journal.choice import Choice
 
 
@@ -97,8 +97,6 @@ def choice_from(options: dict[str, Any], limit: int) -> Choice:
 
 def checked_selector(selector: str) -> str:
     """A selector that can be read; UsageError says where it cannot."""
-    from ledgermq.selector import SelectorError, parse_selector
-
     try:
         parse_selector(selector)
     except SelectorError as error:

@@ -25,6 +25,7 @@ from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing.output import Output
 from ledgermq.errors import LedgerMQError
 from ledgermq.file_lock import lock_within
+from ledgermq.wire.topics.reading import LogDamagedError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -326,7 +327,6 @@ def _reason(error: Exception) -> str:
 
 def _of_the_log(reason: str) -> LedgerMQError | None:
     """What is wrong with the log, where that is what Spark failed of."""
-    from ledgermq.wire.topics.reading import LogDamagedError
     from ledgermq_spark.log.positions import PositionOutOfRangeError
 
     if damaged := DAMAGED.search(reason):

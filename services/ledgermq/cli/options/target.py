@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
+import ledgermq
 from ledgermq.cli.options.running import DATA_DIRECTORY_DEFAULT, running, running_bootstrap
 from ledgermq.cli.options.together import DIRECTORY, GIVEN, Command, Number, together
 from ledgermq.cli.printing.output import Output
@@ -28,14 +31,16 @@ from ledgermq.errors import (
     QueueNotFoundError,
     TopicNotFoundError,
 )
+from ledgermq.wire.kafka.access import Reports, metadata_of, text_of
+from ledgermq.wire.kafka.settings import client_options, forget_kafka_environment, kafka_settings
 from ledgermq.wire.topics.address import QUEUE_MANAGER_DEFAULT, parse_address, parse_servers
+from ledgermq.wire.topics.ledger import Ledger
+from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.reading import PartitionReader
+from ledgermq.wire.topics.registry import Claim, find_queue_manager
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
-    from ledgermq.wire.topics.ledger import Ledger
-    from ledgermq.wire.topics.log_topics import Topics
-    from ledgermq.wire.topics.reading import PartitionReader
-    from ledgermq.wire.topics.registry import Claim
     from ledgermq_spark.log.positions import PartitionRange
 
 
@@ -81,8 +86,6 @@ class Target:
 
     @property
     def topics(self) -> Topics:
-        from ledgermq.wire.topics.log_topics import Topics
-
         return Topics(self.topic_prefix)
 
     @property
@@ -118,12 +121,6 @@ class Target:
             AuthenticationFailedError: None will.
             BrokerUnavailableError: None answers.
         """
-        from confluent_kafka import KafkaException
-        from confluent_kafka.admin import AdminClient
-
-        from ledgermq.wire.kafka.access import Reports, metadata_of, text_of
-        from ledgermq.wire.kafka.settings import client_options, kafka_settings
-
         kafka = kafka_settings()
         reports = Reports(kafka, self.bootstrap)
         own = {"log_level": 0, "error_cb": reports}
@@ -138,14 +135,10 @@ class Target:
         return admin
 
     def reader(self, *, as_written: bool = False) -> PartitionReader:
-        from ledgermq.wire.topics.reading import PartitionReader
-
         return PartitionReader(self.bootstrap, self.timeout_seconds, as_written=as_written)
 
     def claim(self) -> Claim:
         """Raises QueueManagerNotFoundError if there is no queue manager of that name."""
-        from ledgermq.wire.topics.registry import find_queue_manager
-
         self.check_broker()
         return find_queue_manager(
             self.bootstrap,
@@ -155,8 +148,6 @@ class Target:
         )
 
     def ledger_of(self, claim: Claim) -> Ledger:
-        from ledgermq.wire.topics.ledger import Ledger
-
         return Ledger(self.bootstrap, self.topics, claim, self.timeout_seconds)
 
     def located(self) -> tuple[Claim, PartitionRange]:
@@ -203,8 +194,6 @@ class Target:
         It has no client id unless told so: that is one connection's at a time, and any number of
         commands may run at once. `settings` are further ones of `ledgermq.connect`.
         """
-        import ledgermq
-
         self.check_broker()
         with self._told_of_a_wait():
             connection = ledgermq.connect(
@@ -326,13 +315,6 @@ _target_options: Final = together(
 )
 
 
-def _speak_plainly() -> None:
-    """The broker of `ledgermq up` has no users; what the environment says is for another."""
-    from ledgermq.wire.kafka.settings import forget_kafka_environment
-
-    forget_kafka_environment()
-
-
 def _running_on(directory: Path) -> str | None:
     """The address of the `ledgermq up` on a directory, if one runs there.
 
@@ -348,7 +330,8 @@ def _running_on(directory: Path) -> str | None:
             f"{directory}`, or give --bootstrap"
         )
     if found is not None:
-        _speak_plainly()
+        # That broker has no users; what the environment says is for another.
+        forget_kafka_environment()
     return found
 
 
@@ -370,7 +353,7 @@ def _broker_on(directory: Path) -> Iterator[str | None]:
     from ledgermq.embedded import EmbeddedBroker
 
     if running_bootstrap(directory) is None and (directory / "broker" / "data").is_dir():
-        _speak_plainly()
+        forget_kafka_environment()
         with EmbeddedBroker(directory / "broker") as broker:
             yield broker.bootstrap
     else:

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ledgermq.cli.printing.output import count_of
-
-if TYPE_CHECKING:
-    from ledgermq.protocol.documents.destinations import QueueStatus
-    from ledgermq.protocol.documents.groups import GroupMember, GroupState
-
+from ledgermq.protocol.documents.destinations import QueueStatus
+from ledgermq.protocol.documents.groups import GroupMember, GroupState
 
 WITHOUT_FIRST: Final = "without_first_item"
 BEHIND_MISSING: Final = "behind_missing"

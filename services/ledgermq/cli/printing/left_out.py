@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ledgermq.cli.printing.output import Output
+from ledgermq.wire.content.journaled import JournaledMessage
 from ledgermq.wire.content.replayed import put_named
-
-if TYPE_CHECKING:
-    from ledgermq.wire.content.journaled import JournaledMessage
 
 NAMED_MAX: Final = 10
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from ledgermq.cli.options.bodies import body_document, body_line
 from ledgermq.cli.printing.output import Column, Output, plain
+from ledgermq.client.messages.message import Message
 from ledgermq.errors import MessageUndecodableError
-
-if TYPE_CHECKING:
-    from ledgermq.client.messages.message import Message
-
 
 GROUP_DIGITS_SHOWN: Final = 12
 

@@ -9,17 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ledgermq.cli.printing.output import Column, count_of, headed, iso_time
+from ledgermq.protocol.documents.destinations import QueueStatus, SubscriptionStatus, TopicStatus
 from ledgermq.protocol.instants import EPOCH, datetime_from
-
-if TYPE_CHECKING:
-    from ledgermq.protocol.documents.destinations import (
-        QueueStatus,
-        SubscriptionStatus,
-        TopicStatus,
-    )
 
 # Label on the screen, key in the status document.
 _LINES: Final = (
