@@ -87,3 +87,17 @@ def test_what_cannot_become_a_record_does_not_go_into_a_transfer_with_others(mon
         with pytest.raises(MessageNotRelayedError, match=r"number 1, cannot be carried: .* read"):
             gatherer.gather(30.0)
         check_that_it_can_be_taken_out(connection, gatherer)
+
+
+def test_what_would_be_too_large_a_record_does_not_go_into_a_transfer_with_others():
+    """JSON writes six bytes for one: no setting of a topic would let the transfer pass."""
+    with MemoryBroker().connect() as connection, connection.session() as session:
+        for name in ("orders", "transfers"):
+            connection.admin.create_queue(name)
+        producer = session.producer("queue:orders")
+        producer.send(b"\0" * 8_000_000)
+        producer.send({"name": "\0" * 3_000_000})
+        gatherer = Gatherer(connection, "orders", "transfers", TopicGoal.check)
+        with pytest.raises(MessageNotRelayedError, match=r"number 1, cannot .* 18,000,011 bytes"):
+            gatherer.gather(30.0)
+        check_that_it_can_be_taken_out(connection, gatherer)

@@ -20,7 +20,7 @@ class Goal(Protocol):
         """Number of the last transfer that it took; None: none that it knows of."""
 
     def check(self, message: DeliveredMessage) -> None:
-        """Raises MessageUndecodableError or GroupNotAllowedError if it can never take this one."""
+        """Raises one of `transfers.NEVER_TAKEN` if it can never take this one."""
 
     def take(self, number: int, messages: Sequence[DeliveredMessage]) -> None:
         """Takes the messages of a transfer as one, unless it has taken that number."""

@@ -24,7 +24,12 @@ from confluent_kafka import (
 )
 
 from ledgermq.client.messages.message import Message
-from ledgermq.errors import AccessDeniedError, BrokerUnavailableError, LedgerMQError
+from ledgermq.errors import (
+    AccessDeniedError,
+    BrokerUnavailableError,
+    LedgerMQError,
+    MessageTooLargeError,
+)
 from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.relay.records import BINARY_KEY, HEADERS, KEY, Headers
 from ledgermq.relay.running import Tell
@@ -36,6 +41,8 @@ from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS, client_options
 from ledgermq.wire.topics.reading import reader_settings
 
 RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
+# What is left is more than a message has for key and headers.
+VALUE_BYTES_MAX: Final = RECORD_BYTES_MAX - 1024 * 1024
 HEADER_PREFIX: Final = "ledgermq-"
 # How much later than its time-out a call to Kafka's library may end.
 LATE_SECONDS: Final = 5.0
@@ -172,8 +179,18 @@ class TopicGoal:
 
     @staticmethod
     def check(message: DeliveredMessage) -> None:
-        """MessageUndecodableError: no record can be made of it."""
-        record_of(message, "")
+        """See whether a record can be made of a message.
+
+        Raises:
+            MessageUndecodableError: It cannot be read.
+            MessageTooLargeError: Its body is too large, as JSON.
+        """
+        _, value, _ = record_of(message, "")
+        if value is not None and len(value) > VALUE_BYTES_MAX:
+            raise MessageTooLargeError(
+                f"its body would take {len(value):,} bytes in a record, more than "
+                f"{VALUE_BYTES_MAX:,}"
+            )
 
     def take(self, number: int, messages: Sequence[DeliveredMessage]) -> None:
         """Writes the records of a transfer in one transaction.

@@ -18,6 +18,7 @@ from ledgermq.errors import (
     GroupNotAllowedError,
     LedgerMQError,
     MessageFormatError,
+    MessageTooLargeError,
     MessageUndecodableError,
 )
 from ledgermq.protocol.header_size import header_bytes
@@ -31,6 +32,8 @@ BYTES_MAX: Final = 1024 * 1024
 # What the message around a transfer takes.
 AROUND_BYTES: Final = 1024
 TYPE: Final = "ledgermq-transfer"
+# What a goal says of a message that it can never take.
+NEVER_TAKEN: Final = (GroupNotAllowedError, MessageTooLargeError, MessageUndecodableError)
 REMEDY: Final = "Move the message to another queue, or delete it (`ledgermq msg --help`)"
 
 
@@ -179,7 +182,7 @@ class Gatherer:
                 )
             try:
                 self._check(one)
-            except (MessageUndecodableError, GroupNotAllowedError) as error:
+            except NEVER_TAKEN as error:
                 raise MessageNotRelayedError(
                     f"{self._named(one)}, cannot be carried: {error}. {REMEDY}"
                 ) from error
