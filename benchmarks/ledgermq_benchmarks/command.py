@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import json_option
-from ledgermq.cli.options.together import Long
+from ledgermq.cli.options.together import OUTPUT_FILE, Long
 
 
 @click.command(cls=OnceCommand)
@@ -59,9 +58,10 @@ from ledgermq.cli.options.together import Long
 )
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the figures to this file, too, as JSON; with --growth or --managers also a picture "
-    "beside it, .svg.",
+    type=OUTPUT_FILE,
+    metavar="FILE",
+    help="Write the figures to this file, too, as JSON; with --growth also a picture beside it, "
+    ".svg.",
 )
 @json_option
 def bench(**options: Any) -> int:
@@ -82,8 +82,6 @@ def bench(**options: Any) -> int:
         raise click.UsageError(
             "--output is the file of the figures; their picture is put beside it"
         )
-    if output is not None and not output.parent.is_dir():
-        raise click.UsageError(f"there is no directory {output.parent} for --output")
     known = [row.name for row in ROWS]
     unknown = [name for name in options["names"] if name not in known]
     if unknown:

@@ -175,6 +175,7 @@ def print_curves(curves: Sequence[dict[str, Any]], out: TextIO) -> None:
 
 def write_picture(curves: Sequence[dict[str, Any]], path: Path) -> None:
     """All curves in one chart, as SVG, by the logarithm of what grows."""
+    from ledgermq_spark.log.durable_files import write_durably
     from ledgermq_spark.pages.pictures import chart_picture
 
     lines = {
@@ -186,4 +187,4 @@ def write_picture(curves: Sequence[dict[str, Any]], path: Path) -> None:
     most = max(at for line in lines.values() for at, _ in line)
     marks = [(at, f"{10 ** (at // DECADE):,}") for at in range(0, most + 1, DECADE)]
     picture = chart_picture("messages/s", lines, marks=marks, steps=False)
-    path.write_text(picture, encoding="utf-8")
+    write_durably(path, picture)

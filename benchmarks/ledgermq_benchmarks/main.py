@@ -19,6 +19,7 @@ from ledgermq_benchmarks.growth import CURVES, growth, managers, print_curves, w
 from ledgermq_benchmarks.rabbitmq import PEER_ROWS, RabbitMq
 from ledgermq_benchmarks.rows import ROWS, Row, RowResult
 from ledgermq_benchmarks.run import BODIES_BYTES, MESSAGES, kafka_run, life_run
+from ledgermq_spark.log.durable_files import write_durably
 
 FOLD_MESSAGES = 200_000
 DEPTH_MESSAGES = 1_000_000
@@ -230,13 +231,14 @@ def run(
                 bootstrap, queue_manager=queue_manager, runs=runs, names=names, peer=peer, say=say
             )
     text = json.dumps(document, indent=2)
-    if output is not None:
-        output.write_text(text + "\n", encoding="utf-8")
-        if with_growth:
-            drawn = document["curves"][: len(CURVES)]
-            write_picture(drawn, output.with_suffix(".svg"))
     if as_json:
         print(text)
     else:
         print_table(document, sys.stdout)
+    if output is not None:
+        # Only now: where the disk is full, what took hours is printed all the same.
+        write_durably(output, text + "\n")
+        if with_growth:
+            drawn = document["curves"][: len(CURVES)]
+            write_picture(drawn, output.with_suffix(".svg"))
     return 0 if document["meets_minimum"] else 4

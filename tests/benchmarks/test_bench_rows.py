@@ -4,6 +4,7 @@ import io
 import json
 import xml.etree.ElementTree as ElementTree
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -99,3 +100,12 @@ def test_the_table_of_curves_divides_by_the_first_point():
     out = io.StringIO()
     growth.print_curves([{"name": "queues", "text": "queues", "points": points}], out)
     assert out.getvalue().splitlines()[-1].split() == ["10", "queues", *["150"] * 3, "0.75"]
+
+
+def test_figures_that_the_disk_has_no_room_for_are_printed_all_the_same(monkeypatch, capsys):
+    """They may have taken hours; the error names the file."""
+    document = {"rows": [], "meets_minimum": True}
+    monkeypatch.setattr(main, "measure", lambda *_, **__: document)
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        main.run(bootstrap="b:1", as_json=True, output=Path("/dev/full"))
+    assert json.loads(capsys.readouterr().out) == document

@@ -137,6 +137,11 @@ def test_topics_of_another_prefix_are_missed(cli):
         ("trace", "0" * 32, "--correlation-id", "x"),
         ("trace", "0" * 32, "--html", "no-such-directory/lives.html"),
         ("trace", "0" * 32, "--html", "."),
+        ("trace", "0" * 32, "--html", ""),
+        ("trace", "0" * 32, "--html", "/proc/lives.html"),
+        ("trace", "0" * 32, "--html", "n" * 300),
+        ("bench", "--output", "/proc/figures.json"),
+        ("bench", "--output", "n" * 300),
         ("tables", "write", "/proc/tables"),
         ("tables", "write", ""),
         ("archive", "update", ""),
@@ -536,3 +541,16 @@ def test_a_directory_of_backups_that_is_not_there_is_not_passed_over(plain, tmp_
     assert f"there is no directory '{tmp_path / 'no'}'" in answer.error["message"]
     monkeypatch.setenv("LEDGERMQ_JOURNAL_DIRECTORY", str(tmp_path / "no"))
     assert plain("audit", *where).code == exits.UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [("file/data", "Not a directory; a part of that path is no"), ("n" * 300, "choose a shorter")],
+)
+def test_a_place_where_no_data_can_be_is_told_with_what_to_do(plain, tmp_path, place, told):
+    """Where it is, why the system refuses it, and what would be taken."""
+    (tmp_path / "file").touch()
+    answer = plain("up", "--data-dir", tmp_path / place)
+    assert answer.code == exits.REFUSED
+    assert f"{tmp_path / place}: " in answer.err
+    assert told in answer.err

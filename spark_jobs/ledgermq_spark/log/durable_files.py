@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -156,21 +157,59 @@ def settled_digests(place: Path) -> dict[str, str]:
 
 
 def write_durably(path: Path, content: str | bytes) -> None:
-    """Write a file whole, or leave what was there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a file whole, or leave what was there; where a link leads, and into a device as it is.
+
+    Raises:
+        OSError: It cannot be written; `filename` is the file that was to be.
+    """
+    written = content.encode() if isinstance(content, str) else content
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        place = path.resolve()
+        if _takes_no_place(place):
+            place.write_bytes(written)
+        else:
+            _replace(place, written)
+    except OSError as error:
+        # A full disk is told without the file that did not fit.
+        error.filename = str(path)
+        raise
+
+
+def _replace(path: Path, written: bytes) -> None:
     unfinished = path.with_name(UNFINISHED.format(path.name))
     try:
         with unfinished.open("wb") as handle:
-            handle.write(content.encode() if isinstance(content, str) else content)
+            handle.write(written)
             handle.flush()
             os.fsync(handle.fileno())
-    except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        # A full disk is told without the file that did not fit.
-        error.filename = error.filename or str(path)
+        unfinished.replace(path)
+    except OSError:
+        with suppress(OSError):
+            unfinished.unlink()
         raise
-    unfinished.replace(path)
     sync(path.parent)
+
+
+def _takes_no_place(path: Path) -> bool:
+    """Whether nothing may take the place of what is there, as of /dev/null or a directory."""
+    return path.exists() and not path.is_file()
+
+
+def check_replaceable(path: Path) -> None:
+    """See that `write_durably` can write this file, whose directory must be there.
+
+    Raises:
+        OSError: It cannot, or it is a directory.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not _takes_no_place(path):
+        place = path.resolve()
+        with suppress(FileNotFoundError):
+            place.with_name(UNFINISHED.format(place.name)).lstat()
+        with tempfile.NamedTemporaryFile(dir=place.parent):
+            pass
 
 
 def sync(path: Path) -> None:

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
-from support.pages.reports import report_of
+from support.pages.reports import life_of, report_of, step_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -121,6 +121,16 @@ def test_trace_writes_a_timeline_for_a_browser(cli, lived, tmp_path):
     states = [(step["before"], step["after"]) for step in answer.document[0]["steps"]]
     assert states[:2] == [("new", "uncommitted put"), ("uncommitted put", "available")]
     assert answer.document[0]["correlation_id"] == lived["queue"]
+
+
+def test_a_timeline_that_the_disk_has_no_room_for_takes_no_lives_away(cli, monkeypatch):
+    """They may have taken hours; the error names the file."""
+    lives = [life_of(step_of(0, "put", "new -> available"))]
+    monkeypatch.setattr("ledgermq.cli.commands.trace.facts_at", lambda *_: nullcontext())
+    monkeypatch.setattr("ledgermq_spark.tables.life.lives_meant", lambda *_: lives)
+    answer = cli("trace", lives[0].message_id, "--html", "/dev/full", "--json")
+    assert (answer.code, answer.document) == (REFUSED, lives[0].as_dict())
+    assert "/dev/full: No space left on device; make room there" in answer.err
 
 
 def test_trace_tells_the_lives_of_all_that_options_mean(cli, lived):

@@ -144,7 +144,7 @@ def test_bench_hands_its_options_over_and_returns_the_verdict(plain, monkeypatch
         (("--growth", "--row", "fold"), "measure no rows"),
         (("--managers", "--against", "rabbitmq"), "measure no rows"),
         (("--growth", "--output", "curves.svg"), "their picture is put beside it"),
-        (("--output", "nowhere/figures.json"), "there is no directory nowhere"),
+        (("--output", "nowhere/figures.json"), "there is no directory 'nowhere'"),
         (("--runs", "0"), "0 is not in the range"),
     ],
 )

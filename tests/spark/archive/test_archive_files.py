@@ -7,6 +7,7 @@ import math
 import os
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from urllib.parse import unquote
 
 import duckdb
@@ -27,6 +28,7 @@ from ledgermq_spark.log.durable_files import (
     DirectoryUnwritableError,
     alone_in,
     bounded_name,
+    check_replaceable,
     partition_of,
     plain_name,
     unreadable,
@@ -193,6 +195,24 @@ def test_a_full_disk_is_told_with_the_file_that_did_not_fit(tmp_path, monkeypatc
     assert capsys.readouterr().err == (
         f"error: {path}: No space left on device; make room there, and call the command again\n"
     )
+
+
+def test_a_file_is_written_where_a_link_leads_and_into_a_device_as_it_is(tmp_path):
+    """Nothing takes the place of a link, of /dev/null, or of a directory."""
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to("file")
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    for path in (link, pipe):
+        check_replaceable(path)
+        write_durably(path, "whole")
+    assert (os.read(reader, 9), (tmp_path / "file").read_text()) == (b"whole", "whole")
+    os.close(reader)
+    assert (link.is_symlink(), pipe.is_fifo()) == (True, True)
+    for place, why in ((tmp_path, "Is a directory"), (Path("/dev/full"), "No space left")):
+        with pytest.raises(OSError, match=f"{why}.*'{place}'"):
+            write_durably(place, "whole")
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_what_was_kept_of_a_stretch_is_not_taken_for_that_of_another(archive, monkeypatch):

@@ -13,7 +13,7 @@ from ledgermq.cli.options.facts import archive_option, facts_at, moment_position
 from ledgermq.cli.options.moments import GROUP_ID, MESSAGE_ID
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.options.together import Count
+from ledgermq.cli.options.together import OUTPUT_FILE, Count
 from ledgermq.cli.printing.output import Column, Output, count_of, headed, iso_time
 
 if TYPE_CHECKING:
@@ -30,16 +30,6 @@ LIFE_COLUMNS: Final = (
 LIVES_DEFAULT: Final = 20
 # Of an archive, which knows nothing of what happened after its end.
 SINCE: Final = "`ledgermq archive update` adds what came since"
-
-
-def _in_a_directory(
-    context: click.Context, parameter: click.Parameter, value: Path | None
-) -> Path | None:
-    """Refuses, before anything is read, a file that could not be written in the end."""
-    if value is not None and not value.parent.is_dir():
-        told = f"there is no directory {str(value.parent)!r} to write {value.name!r} to; make it"
-        raise click.BadParameter(told, ctx=context, param=parameter)
-    return value
 
 
 @click.command(cls=OnceCommand)
@@ -67,8 +57,7 @@ def _in_a_directory(
 @click.option(
     "--html",
     "page",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    callback=_in_a_directory,
+    type=OUTPUT_FILE,
     metavar="FILE",
     help="Write the lives to this file too, as a timeline for a browser.",
 )
@@ -90,6 +79,7 @@ def trace(
     MESSAGE_ID has 32 hexadecimal digits, as `ledgermq browse` prints it. Give it, or options that
     name the messages. With --archive the lives end where the archive ends.
     """
+    from ledgermq_spark.log.durable_files import write_durably
     from ledgermq_spark.pages.timeline import timeline_page
     from ledgermq_spark.tables.life import lives_meant, meant
 
@@ -115,8 +105,6 @@ def trace(
     if not lives:
         raise _unknown(target, message_id, end)
     shown = lives[: limit if message_id is None else 1]
-    if page is not None:
-        page.write_text(timeline_page(shown), encoding="utf-8")
     if output.as_json:
         documents = [life.as_dict() for life in shown]
         output.document(documents if message_id is None else documents[0])
@@ -125,7 +113,10 @@ def trace(
             if number:
                 click.echo()
             _print(output, life)
-        if page is not None:
+    if page is not None:
+        # Only now: where the disk is full, what was read is told all the same.
+        write_durably(page, timeline_page(shown))
+        if not output.as_json:
             output.remark(f"timeline: {page}")
     if end is not None:
         output.remark(f"as the archive has it, up to {target.named(end)}; {SINCE}")

@@ -67,8 +67,32 @@ class Directory(click.Path):
         return found.absolute() if ":" in str(found) else found
 
 
+class OutputFile(click.Path):
+    """Files that are written in the end; what cannot be written is refused before all else."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, *context: Any) -> Any:
+        from ledgermq_spark.log.durable_files import check_replaceable
+
+        if value == "":
+            self.fail("it is empty: say which file.", *context)
+        path = Path(str(super().convert(value, *context)))
+        if not path.parent.is_dir():
+            told = f"there is no directory {str(path.parent)!r} to write {path.name!r} to; make it"
+            self.fail(told, *context)
+        try:
+            check_replaceable(path)
+        except OSError as error:
+            told = f"{str(path)!r} cannot be written: {error.strerror}; name another file"
+            self.fail(told, *context)
+        return path
+
+
 LONG: Final = Long(min=0)
 DIRECTORY: Final = Directory()
+OUTPUT_FILE: Final = OutputFile()
 
 
 class Count(click.IntRange):
