@@ -1,7 +1,10 @@
 """What a message tells of itself, by hand: header fields, kinds, what cannot be decoded."""
 
+import copy
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
+from pickle import dumps, loads
+from types import SimpleNamespace
 
 import pytest
 
@@ -139,6 +142,23 @@ def test_the_typed_object_of_a_message_has_all_that_the_message_has(kind):
         typed.clear_body()
         assert typed.unloaded_body == EMPTY[kind]
         assert type(typed.unloaded_body) is type(BODIES[kind])
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda one: loads(dumps(one))])
+@pytest.mark.parametrize("body", ["text", b"data", {"a": 1}, StreamBody([1, None]), None])
+def test_a_copy_of_a_message_says_what_it_says_and_settles_nothing(copied, body):
+    """Pickled it goes to another process, as a pool of processes hands it over."""
+    settled = []
+    message = Message(raw(body, header=HEADER), "queue:q", 3, SimpleNamespace(acknowledge=settled))
+    for _ in range(2):  # before it was read, and after
+        made = copied(message)
+        assert repr(made) == repr(message)
+        for name in ("deliveries", "body", "properties", "correlation_id", "expires_at"):
+            assert getattr(made, name) == getattr(message, name)
+        for settle_it in (made.acknowledge, made.reject):
+            with pytest.raises(ledgermq.IllegalStateError, match="copy"):
+                settle_it()
+    assert message._settler is not None
 
 
 def test_the_body_of_a_message_is_read_only_until_it_was_cleared():

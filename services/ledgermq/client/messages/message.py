@@ -63,7 +63,8 @@ class Message(PropertyAccess):
     """One message: header fields at once, body and properties decoded on first use.
 
     Whatever is changed in it stays here: the message in the queue never changes. It can be sent
-    again as it is, with `producer.send(message)`, as a new message.
+    again as it is, with `producer.send(message)`, as a new message. A copy of it, also one that is
+    pickled for another process, says what it says; it is settled here alone.
 
     Attributes:
         destination: Where it was got from, as `queue:NAME` or `topic:NAME`.
@@ -101,6 +102,10 @@ class Message(PropertyAccess):
         self._writeable = False
         self.destination = destination
         self.delivery = delivery
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        said = {name: getattr(self, name) for name in Message.__slots__}
+        return None, {**said, "_settler": None}
 
     @property
     def deliveries(self) -> range:
@@ -418,7 +423,10 @@ class Message(PropertyAccess):
 
     def _got(self) -> Settler:
         if self._settler is None:
-            raise IllegalStateError("a browsed message is not settled: it was not got")
+            raise IllegalStateError(
+                "a browsed message is not settled, as it was not got, and neither is a copy: "
+                "settle the message that was got"
+            )
         return self._settler
 
     def __repr__(self) -> str:
