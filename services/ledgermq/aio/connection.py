@@ -8,10 +8,10 @@ from functools import partial
 from typing import Unpack
 
 import ledgermq
+from ledgermq.aio.admin import Admin
 from ledgermq.aio.receiving import Browser, Browsing
 from ledgermq.aio.session import Session
 from ledgermq.aio.waiting import Closing, Entered, Waker, opened_aside
-from ledgermq.client.admin.admin import Admin
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_callback
 from ledgermq.client.connection import Connection as ThreadedConnection
@@ -57,8 +57,8 @@ class Connection(Closing):
 
     @property
     def admin(self) -> Admin:
-        """Administration, whose calls wait: `await asyncio.to_thread(admin.list_queues)`."""
-        return self._connection.admin
+        """As `ledgermq.Connection.admin`, awaited: `await connection.admin.list_queues()`."""
+        return Admin(self._connection.admin)
 
     @property
     def is_closed(self) -> bool:

@@ -68,14 +68,15 @@ def test_what_was_being_opened_by_a_cancelled_coroutine_is_closed(memory, thing)
     """At whatever moment it is cancelled: no session, receiver or temporary queue stays."""
 
     async def main():
-        async with aio.Connection(memory.connect()) as connection, connection.session() as session:
+        threaded = memory.connect()
+        async with aio.Connection(threaded) as connection, connection.session() as session:
             await session.producer(QUEUE).send("x")
             openings = {
                 "session": connection.session,
                 "consumer": lambda: session.consumer(QUEUE),
                 "requestor": lambda: session.requestor(QUEUE),
             }
-            admin = connection.admin
+            admin = threaded.admin
 
             def left():
                 queues = admin.list_queues()

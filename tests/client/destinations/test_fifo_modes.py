@@ -158,7 +158,7 @@ def test_asyncio_commits_are_asked_again_until_they_are_in_turn(run):
     """The event loop goes on meanwhile (DB-22)."""
 
     async def work(connection):
-        await asyncio.to_thread(connection.admin.create_queue, "fifo.aio", fifo_mode="PROTECTED")
+        await connection.admin.create_queue("fifo.aio", fifo_mode="PROTECTED")
         async with connection.session() as sender:
             producer = sender.producer("queue:fifo.aio")
             for body in "ab":
