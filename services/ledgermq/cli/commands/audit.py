@@ -17,7 +17,6 @@ from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import DIRECTORY, Read
 from ledgermq.cli.printing.output import Column, Output, headed, iso_time
 from ledgermq.protocol.limits import TEMPORARY
-from ledgermq_spark.log.durable_files import check_writable
 
 if TYPE_CHECKING:
     from ledgermq_spark.audit.audit import AuditReport
@@ -111,6 +110,7 @@ def audit(
     """
     from ledgermq_spark.audit.report.report import write_report
     from ledgermq_spark.jobs.run import run_audit
+    from ledgermq_spark.log.durable_files import check_writable
 
     if report_directory is not None:
         # Told before the audit: its verdict would be lost.

@@ -10,7 +10,6 @@ from ledgermq.cli.options.moments import at_option
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Output
-from ledgermq_spark.log.positions import PositionOutOfRangeError, resolve_at
 
 
 @click.group(cls=OnceGroup)
@@ -29,6 +28,7 @@ def show(target: Target, output: Output, at: Any) -> None:
     that position was changed since, or reports that one was.
     """
     from ledgermq.processor.log.chain import read_chain
+    from ledgermq_spark.log.positions import PositionOutOfRangeError, resolve_at
 
     claim, log = target.located()
     position = resolve_at(target.bootstrap, log, at)

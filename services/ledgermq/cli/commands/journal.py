@@ -37,7 +37,6 @@ from ledgermq.client.admin.republishing import republish as put_again
 from ledgermq.client.connection import Connection
 from ledgermq.errors import LedgerMQError, RepublishStoppedError
 from ledgermq.wire.content.journaled import JournaledMessage
-from ledgermq_spark.journal.choice import chosen
 
 LISTED_DEFAULT: Final = 100
 SAY_SECONDS: Final = 2.0
@@ -326,6 +325,7 @@ def _chosen(
         UsageError: a value cannot be, or the archive is to be there (`must_be`) and is not.
     """
     from ledgermq_spark.journal.archive import Archive
+    from ledgermq_spark.journal.choice import chosen
     from ledgermq_spark.journal.journal import journal_of
 
     choice = choice_from(options, limit)

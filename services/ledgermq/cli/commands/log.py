@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from confluent_kafka import KafkaException
@@ -26,9 +26,11 @@ from ledgermq.client.connection import Connection
 from ledgermq.errors import LedgerMQError
 from ledgermq.protocol.documents.pins import LogPins
 from ledgermq.wire.topics.registry import Claim
-from ledgermq_spark.log.positions import PartitionRange, PositionOutOfRangeError, resolve_at
-from ledgermq_spark.rebuild.checkpoints import CheckpointBrokenError, Checkpoints, read_checkpoints
-from ledgermq_spark.rebuild.needed import bodies_needed
+
+if TYPE_CHECKING:
+    from ledgermq_spark.log.positions import PartitionRange
+    from ledgermq_spark.rebuild.checkpoints import Checkpoints
+
 
 PINS_SHOWN: Final = 20
 COLUMNS: Final = (
@@ -256,6 +258,8 @@ def _pin(needed_position: int, what: str, state: str) -> dict[str, Any]:
 
 def _position(target: Target, place: PartitionRange, moment: int | datetime) -> int:
     """The first position that is to stay."""
+    from ledgermq_spark.log.positions import PositionOutOfRangeError, resolve_at
+
     if isinstance(moment, datetime):
         return resolve_at(target.bootstrap, place, moment) + 1
     if moment > place.end:
@@ -268,6 +272,9 @@ def _position(target: Target, place: PartitionRange, moment: int | datetime) -> 
 
 def _checkpoint_pins(found: Checkpoints, live: LogPins) -> list[dict[str, Any]]:
     """What a worker that starts from the oldest whole checkpoint needs, and later ones do not."""
+    from ledgermq_spark.rebuild.checkpoints import CheckpointBrokenError
+    from ledgermq_spark.rebuild.needed import bodies_needed
+
     for position in sorted(found.manifests):
         try:
             bodies = bodies_needed(found.load(position), PINS_SHOWN)
@@ -288,6 +295,8 @@ def _checkpoint_pins(found: Checkpoints, live: LogPins) -> list[dict[str, Any]]:
 
 def _checkpoints(target: Target, claim: Claim) -> Checkpoints:
     """The kept checkpoints; TrimRefusedError if there is none or the newest is not whole."""
+    from ledgermq_spark.rebuild.checkpoints import CheckpointBrokenError, read_checkpoints
+
     found = read_checkpoints(
         target.bootstrap, target.topics.checkpoints, claim.partition, claim.queue_manager
     )

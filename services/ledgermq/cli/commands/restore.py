@@ -16,13 +16,13 @@ from ledgermq.cli.options.target import Target, resting_target_options
 from ledgermq.cli.printing.output import Column, Output, count_of, headed, iso_time, size_text
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.topics.registry import Claim
-from ledgermq_spark.log.positions import PartitionRange, PositionOutOfRangeError, resolve_at
-from ledgermq_spark.rebuild.checkpoints import Checkpoint, read_checkpoints
 
 if TYPE_CHECKING:
     from ledgermq.processor.checkpoints.loading import FoundCheckpoint
     from ledgermq.processor.checkpoints.restoring import RebuiltState, Verdict
     from ledgermq_spark.jobs.proven_rebuild import ProvenRebuild
+    from ledgermq_spark.log.positions import PartitionRange
+    from ledgermq_spark.rebuild.checkpoints import Checkpoint
 
 COLUMNS: Final = (
     Column(key="position", heading="CHECKPOINT", number=True),
@@ -113,6 +113,8 @@ def _position(target: Target, at: Any) -> tuple[Claim, int, PartitionRange]:
     Raises:
         PositionOutOfRangeError: The log does not have it, or is empty.
     """
+    from ledgermq_spark.log.positions import PositionOutOfRangeError, resolve_at
+
     claim, log = target.located()
     position = resolve_at(target.bootstrap, log, at)
     if log.end == log.start:
@@ -130,6 +132,8 @@ def _base(
     position: int,
 ) -> Checkpoint | None:
     """The oldest checkpoint that what is left can be folded from: by it others are judged."""
+    from ledgermq_spark.rebuild.checkpoints import read_checkpoints
+
     usable = [
         one.position
         for one in found

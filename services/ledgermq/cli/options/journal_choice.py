@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,11 +14,14 @@ from ledgermq.cli.options.moments import MESSAGE_ID, TIME_EXPLAINED
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.options.together import DIRECTORY, Read, together
 from ledgermq.selector import SelectorError, parse_selector
-from ledgermq_spark.journal.choice import Choice
-from ledgermq_spark.log.positions import instant_of
+
+if TYPE_CHECKING:
+    from ledgermq_spark.journal.choice import Choice
 
 
 def _instant(text: str) -> datetime:
+    from ledgermq_spark.log.positions import instant_of
+
     try:
         return instant_of(text)
     except ValueError:
@@ -75,6 +78,8 @@ def choice_from(options: dict[str, Any], limit: int) -> Choice:
         UsageError: a value that cannot be.
         InvalidDestinationError: no queue or topic can have that name.
     """
+    from ledgermq_spark.journal.choice import Choice
+
     queue = options["queue"]
     selector = checked_selector(options["selector"])
     since, until = options["since"], options["until"]

@@ -11,7 +11,6 @@ import click
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.options.together import Read
 from ledgermq.protocol.limits import GROUP_ID_BYTES, MESSAGE_ID_BYTES
-from ledgermq_spark.log.positions import parse_moment, resolve_at
 
 GROUP_ID_DIGITS: Final = 2 * GROUP_ID_BYTES
 
@@ -28,11 +27,17 @@ MESSAGE_ID: Final = Read("MESSAGE-ID", partial(_digits, "message id", 2 * MESSAG
 GROUP_ID: Final = Read("ID", partial(_digits, "group id", GROUP_ID_DIGITS))
 
 
+def _moment(text: str) -> Any:
+    from ledgermq_spark.log.positions import parse_moment
+
+    return parse_moment(text)
+
+
 TIME_EXPLAINED: Final = (
     "TIME is written 2026-11-21T10:00:00Z (ISO 8601); without a zone it is in UTC."
 )
 MOMENT: Final = Read(
-    "POSITION|TIME", parse_moment, f"POSITION is a log position, 1234 or QM1@1234. {TIME_EXPLAINED}"
+    "POSITION|TIME", _moment, f"POSITION is a log position, 1234 or QM1@1234. {TIME_EXPLAINED}"
 )
 
 
@@ -42,6 +47,8 @@ def position_at(target: Target, moment: Any, *, before: bool = False) -> int:
     Raises what `Target.located` raises, and:
         PositionOutOfRangeError: The moment lies before the log's start or after its end.
     """
+    from ledgermq_spark.log.positions import resolve_at
+
     _, log = target.located()
     return resolve_at(target.bootstrap, log, moment, before=before)
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -21,7 +21,9 @@ from ledgermq.cli.options.moments import MOMENT
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.options.together import DIRECTORY, Read, together
 from ledgermq.protocol.limits import is_name
-from ledgermq_spark.journal.choice import Choice
+
+if TYPE_CHECKING:
+    from ledgermq_spark.journal.choice import Choice
 
 SAME: Final = "same"
 # Whoever replays has this client id, with the replay's name: one at a time.
@@ -146,6 +148,8 @@ def replay_choice(target: Target, given: dict[str, Any]) -> ReplayChoice:
         UsageError: A value cannot be.
         PositionOutOfRangeError: The stretch begins or ends where the log has nothing.
     """
+    from ledgermq_spark.journal.choice import Choice
+
     selector, ids = checked_selector(given["selector"]), given["message_ids"]
     archive = given["archive"]
     first = _first_position(target, given["since"], archive)

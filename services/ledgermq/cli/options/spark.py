@@ -26,8 +26,6 @@ from ledgermq.cli.printing.output import Output
 from ledgermq.errors import LedgerMQError
 from ledgermq.file_lock import lock_within
 from ledgermq.wire.topics.reading import LogDamagedError
-from ledgermq_spark.log import machine
-from ledgermq_spark.log.positions import PositionOutOfRangeError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -297,6 +295,8 @@ def _end_of_java(log: Path) -> str | None:
 
 
 def _memory_advice() -> str:
+    from ledgermq_spark.log import machine
+
     return (
         f"the {machine.memory(machine.cores())} of memory that its Java has are full: ask for less "
         f"at once, or give it more with {machine.MEMORY_VARIABLE}, such as "
@@ -327,6 +327,8 @@ def _reason(error: Exception) -> str:
 
 def _of_the_log(reason: str) -> LedgerMQError | None:
     """What is wrong with the log, where that is what Spark failed of."""
+    from ledgermq_spark.log.positions import PositionOutOfRangeError
+
     if damaged := DAMAGED.search(reason):
         return LogDamagedError(damaged[1], f"the one at position {damaged[2]}")
     if gone := GONE.search(reason):

@@ -38,10 +38,10 @@ from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim, find_queue_manager
-from ledgermq_spark.log.positions import PartitionRange, locate, other_log
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
+    from ledgermq_spark.log.positions import PartitionRange
 
 
 BOOTSTRAP_DEFAULT: Final = "localhost:9092"
@@ -157,6 +157,8 @@ class Target:
             LogUnreachableError: The cluster does not answer, or has no such topics.
             QueueManagerNotFoundError: There is no queue manager of that name.
         """
+        from ledgermq_spark.log.positions import locate
+
         self.check_broker()
         return locate(self.bootstrap, self.topics, self.queue_manager)
 
@@ -337,6 +339,8 @@ def _refuse_other_logs(queue_manager: str, given: Iterable[Any]) -> None:
     """Raises UsageError if what a command was given has a position on another log (`QM2@10`)."""
     for value in given:
         if not getattr(value, "is_of", lambda _: True)(queue_manager):
+            from ledgermq_spark.log.positions import other_log
+
             raise click.UsageError(other_log(value, queue_manager))
 
 
