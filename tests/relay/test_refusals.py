@@ -13,8 +13,14 @@ import ledgermq
 from ledgermq.cli.main import main
 from ledgermq.client.sending import making
 from ledgermq.errors import LedgerMQError
-from ledgermq.relay.definitions import Definition
+from ledgermq.relay.definitions import (
+    Definition,
+    RelayNotFoundError,
+    definitions,
+    find_definition,
+)
 from ledgermq.relay.transfers import MessageNotRelayedError
+from ledgermq.testing import MemoryBroker
 from ledgermq.wire.topics.log_topics import Topics, is_log_topic
 from relay.test_relay import bridge_out, relay_of, send
 from support.checkout import SERVICES
@@ -122,6 +128,20 @@ def test_where_nothing_can_be_put_is_refused_before_anything_is_tried(asked, cap
     """Else a relay is made that is never listed, or a bridge ends at its first bad record."""
     assert main([*asked, "--bootstrap", "127.0.0.1:9"]) == 2
     assert "is no destination: a name has 1 to 128 characters" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["", "[]", "[1]", "null", "{}", "[" * 1000, '{"queue": [1], "to": {}, "queue_manager": null}'],
+)
+def test_a_queue_that_is_only_called_as_those_of_relays_is_no_relay(told):
+    """Anybody may make one; the list of relays ended with it."""
+    with MemoryBroker().connect() as connection:
+        connection.admin.create_queue("relay/a", description=told)
+        Definition(name="b", queue="q", to="queue:q", queue_manager="QM2").create(connection)
+        assert [one.name for one, _ in definitions(connection)] == ["b"]
+        with pytest.raises(RelayNotFoundError):
+            find_definition(connection, "a")
 
 
 @pytest.mark.kafka

@@ -75,13 +75,14 @@ class Definition:
 
 
 def definition_from(status: QueueStatus) -> Definition | None:
-    """The relay that a queue of transfers belongs to, if it is one."""
+    """The relay that a queue of transfers belongs to, if it is one; anybody may have made it."""
     if not status.name.startswith(PREFIX):
         return None
     try:
-        return Definition(name=status.name.removeprefix(PREFIX), **json.loads(status.description))
-    except (ValueError, TypeError):
+        found = Definition(name=status.name.removeprefix(PREFIX), **json.loads(status.description))
+    except (ValueError, TypeError, RecursionError):
         return None
+    return found if all(isinstance(one, str) for one in asdict(found).values()) else None
 
 
 def definitions(connection: Connection) -> Iterator[tuple[Definition, QueueStatus]]:
