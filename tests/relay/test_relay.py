@@ -14,7 +14,6 @@ from ledgermq.client.messages.message import raw_message
 from ledgermq.errors import (
     BrokerUnavailableError,
     LedgerMQError,
-    MessageFormatError,
     MessageUndecodableError,
 )
 from ledgermq.relay import topic_goal
@@ -22,6 +21,7 @@ from ledgermq.relay.definitions import Definition, bridge_transfers, source_name
 from ledgermq.relay.queue_goal import QueueGoal
 from ledgermq.relay.relaying import Relaying
 from ledgermq.relay.topic_goal import PositionLostError, RecordRefusedError, TopicGoal
+from ledgermq.relay.transfers import MessageNotRelayedError
 
 
 def relay_of(ways, queue, kind="queue", **more):
@@ -213,7 +213,7 @@ def test_a_transfer_that_was_removed_by_hand_is_left_out(ways):
     with ways.connect() as connection, connection.session() as session:
         session.producer(f"queue:{relay.transfers}").send("no transfer")
     send(ways, queue, "second")
-    with pytest.raises(MessageFormatError, match="no transfer"):
+    with pytest.raises(MessageNotRelayedError, match="no transfer"):
         relay.run()
     with ways.connect() as connection:
         connection.admin.purge_queue(relay.transfers, actor="me", reason="it is no transfer")

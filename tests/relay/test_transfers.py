@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from ledgermq.client.sending import making
+from ledgermq.protocol.outcomes import Accepted
 from ledgermq.relay.topic_goal import TopicGoal
 from ledgermq.relay.transfers import Gatherer, MessageNotRelayedError, decode_transfer
 from ledgermq.testing import MemoryBroker
+from ledgermq.wire.framing.codec import encode_chunk
 
 MESSAGES = 150
+ACCEPTED = Accepted(position=1, index=0, session=1, session_sequence=1)
 
 
 def check_that_it_can_be_taken_out(connection, gatherer):
@@ -55,6 +58,19 @@ def test_what_is_lost_does_not_go_into_a_transfer_with_others():
         with pytest.raises(MessageNotRelayedError, match="of queue:orders, number 1, is lost"):
             gatherer.gather(30.0)
         check_that_it_can_be_taken_out(connection, gatherer)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [None, "text", b"", b"bytes", encode_chunk(-1, -1, []), encode_chunk(-1, -1, [ACCEPTED])],
+)
+def test_what_is_no_transfer_is_named(body):
+    """Anybody may put it to a queue of transfers, and in the framing of one."""
+    with MemoryBroker().connect() as connection, connection.session() as session:
+        session.producer("queue:transfers").send(body)
+        (one,) = connection.browser("queue:transfers")
+        with pytest.raises(MessageNotRelayedError, match=f"{one.message_id} .* is no transfer"):
+            decode_transfer(one)
 
 
 def test_a_transfer_that_is_lost_is_named_with_what_to_do():

@@ -17,7 +17,6 @@ from ledgermq.client.session import Session
 from ledgermq.errors import (
     GroupNotAllowedError,
     LedgerMQError,
-    MessageFormatError,
     MessageTooLargeError,
     MessageUndecodableError,
 )
@@ -58,12 +57,7 @@ def encode_transfer(origin: str, messages: Sequence[DeliveredMessage]) -> bytes:
 
 
 def decode_transfer(message: Message) -> list[DeliveredMessage]:
-    """What a transfer carries.
-
-    Raises:
-        MessageFormatError: The message is no transfer; somebody else has put it.
-        MessageNotRelayedError: Its content is lost.
-    """
+    """What a transfer carries; MessageNotRelayedError: it is lost, or none: anybody may put one."""
     try:
         body = message.body
     except MessageUndecodableError as error:
@@ -74,14 +68,16 @@ def decode_transfer(message: Message) -> list[DeliveredMessage]:
             "messages again as they were put before (`ledgermq replay --help`)"
         ) from error
     try:
-        (found,) = decode_chunk(body if isinstance(body, bytes) else b"").outcomes
-    except (UndecodableError, ValueError) as error:
-        raise MessageFormatError(
-            f"message {message.message_id} on {message.destination} is no transfer: only relays "
-            "put to that queue; look at it, and remove it by hand"
-        ) from error
-    assert isinstance(found, Delivered), "a transfer is made of deliveries"
-    return found.messages
+        outcomes = decode_chunk(body if isinstance(body, bytes) else b"").outcomes
+    except (UndecodableError, ValueError):
+        outcomes = []
+    match outcomes:
+        case [Delivered(messages=messages)]:
+            return messages
+    raise MessageNotRelayedError(
+        f"message {message.message_id} on {message.destination} is no transfer: only relays put to "
+        "that queue; look at it, and remove it by hand"
+    )
 
 
 def put_message(raw: DeliveredMessage, log_time_us: int) -> PutMessage:
