@@ -204,8 +204,9 @@ def test_what_is_no_message_stops_a_bridge_that_has_nowhere_to_put_it(ways):
     topic, queue = ways.topic(), ways.name()
     ways.produce(topic, {"value": b"a"}, {"value": b"\xff"}, {"value": b"c"})
     for _ in range(2):
-        with pytest.raises(RecordInvalidError, match=f"{topic}-0@1"):
+        with pytest.raises(RecordInvalidError, match=f"{topic}-0@1") as caught:
             ways.bridge(topic, f"queue:{queue}", body="text").run()
+        assert "--bad" in caught.value.__notes__[0]
     assert [one.body for one in ways.messages(queue)] == ["a"]
 
 

@@ -230,6 +230,7 @@ class _Crossing:
             message = message_of(record, self._body_of, self._taker.target)
         except RecordInvalidError as error:
             if self._bad is None:
+                error.add_note("run it with --bad, and such records go to a queue for them")
                 raise
             told = bad_message_of(record, str(error), self._bad.target)
             return self._bad, Item(offset, told)
