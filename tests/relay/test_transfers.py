@@ -44,6 +44,23 @@ def test_messages_with_large_headers_go_into_as_many_transfers_as_they_need():
     assert max(len(one.body) for one in transfers) < 2 * 1024 * 1024
 
 
+def test_a_transfer_is_no_larger_than_a_segment_of_the_storage():
+    """A unit of work is not: all that waited was refused, however small each message is."""
+    with MemoryBroker().connect() as connection, connection.session() as session:
+        for name in ("orders", "transfers"):
+            connection.admin.create_queue(name)
+        connection.admin.alter_queue_manager(segment_bytes=300_000)
+        session.producer("queue:orders").send_many([b"x" * 10_000] * MESSAGES)
+        gatherer, gathered = Gatherer(connection, "orders", "transfers"), 0
+        while gathered < MESSAGES:
+            gathered += gatherer.gather(30.0)
+        transfers = [decode_transfer(one) for one in connection.browser("queue:transfers")]
+        session.producer("queue:orders").send(b"x" * 299_950)
+        with pytest.raises(MessageNotRelayedError, match=f"number {MESSAGES}, has no room in a se"):
+            gatherer.gather(30.0)
+    assert [one["sequence"] for some in transfers for one in some] == list(range(MESSAGES))
+
+
 def test_what_is_lost_does_not_go_into_a_transfer_with_others():
     """It is named and stays on its queue: no goal would take the transfer, and it held up all."""
     broker = MemoryBroker()

@@ -19,6 +19,7 @@ from ledgermq.errors import (
     LedgerMQError,
     MessageTooLargeError,
     MessageUndecodableError,
+    TransactionTooLargeError,
 )
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.limits import CONTENT_BYTES_MAX
@@ -136,6 +137,7 @@ class Gatherer:
         self._origin = "queue:" + queue
         self._consumer = self._session.consumer(self._origin)
         self._producer = self._session.producer("queue:" + transfers)
+        self._at_once = MESSAGES_MAX
 
     def gather(self, wait_seconds: float) -> int:
         """Moves what is there, or comes in time; returns how many messages.
@@ -147,7 +149,7 @@ class Gatherer:
         found: list[DeliveredMessage] = []
         size_bytes = 0
         wait = wait_seconds
-        while len(found) < MESSAGES_MAX and size_bytes < BYTES_MAX:
+        while len(found) < self._at_once and size_bytes < BYTES_MAX:
             message = self._consumer.receive(wait)
             if message is None:
                 break
@@ -161,10 +163,20 @@ class Gatherer:
         try:
             for part in [head, last] if size_bytes > BYTES_MAX and head else [found]:
                 self._put(part)
+            self._session.commit()
         except MessageNotRelayedError:
             self._session.rollback()
             raise
-        self._session.commit()
+        except TransactionTooLargeError as error:
+            # A segment of the storage is smaller than that.
+            self._session.rollback()
+            if len(found) == 1:
+                raise MessageNotRelayedError(
+                    f"{self._named(found[0])}, has no room in a segment of the storage beside what "
+                    "a relay adds to it: alter the queue manager's segment_bytes"
+                ) from error
+            self._at_once = len(found) // 2
+            return self.gather(wait_seconds)
         return len(found)
 
     def _put(self, messages: Sequence[DeliveredMessage]) -> None:
