@@ -18,8 +18,8 @@ from ledgermq.core import versions
 from ledgermq.core.clock import advance, agrees, next_deadline
 from ledgermq.core.delivery.doubt import tell_handed_through
 from ledgermq.core.delivery.settling import acknowledge
-from ledgermq.core.destinations import administration as destinations
 from ledgermq.core.destinations import bindings, subscriptions, temporaries
+from ledgermq.core.destinations import changes as destinations
 from ledgermq.core.entry import Counter, Entry, Listener
 from ledgermq.core.manual import (
     ending,

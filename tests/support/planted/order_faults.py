@@ -7,7 +7,7 @@ from typing import Any
 from ledgermq.core import moves
 from ledgermq.core.delivery import delivering as delivery
 from ledgermq.core.delivery import recipients, settling
-from ledgermq.core.destinations import administration, settings_in_force, subscriptions
+from ledgermq.core.destinations import changes, settings_in_force, subscriptions
 from ledgermq.core.order import (
     displacing,
     fifo,
@@ -241,9 +241,7 @@ SINGLE_ACTIVE = Family(
             "ready_consumers",
             _at_once,
         ),
-        Fault(
-            "turned off, one is active", administration, "set_single_active_consumer", _only_on, 1
-        ),
+        Fault("turned off, one is active", changes, "set_single_active_consumer", _only_on, 1),
     ),
     drawn(single_active_histories()),
 )
@@ -253,7 +251,7 @@ SINGLE_ACTIVE_SCRIPTS = Family(
     (
         Fault(
             "turned on, groups stay with others",
-            administration,
+            changes,
             "set_single_active_consumer",
             _bonds_stay,
         ),
@@ -265,7 +263,7 @@ DISPLACEMENT = Family(
     (
         Fault("nothing is displaced", delivery, "displace", never),
         Fault("the newest are displaced", delivery, "displace", _newest_go),
-        Fault("one more is kept", administration, "keep_newest", _one_more),
+        Fault("one more is kept", changes, "keep_newest", _one_more),
         Fault("values are not told apart", displacing, "value_in", _any_newer),
         Fault("no value has a newer message", Newest, "_note", does_nothing),
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgermq.core.destinations.administration import check_targets
+from ledgermq.core.destinations.changes import check_targets
 from ledgermq.core.destinations.resume_marks import changed_mark, checked_mark
 from ledgermq.core.destinations.settings_in_force import THE_QUEUE_MANAGER, configure_all
 from ledgermq.core.entry import Entry

@@ -7,8 +7,8 @@ there.
 from __future__ import annotations
 
 from ledgermq.core.delivery.settling import end_flight, give_back
-from ledgermq.core.destinations.administration import unknown
 from ledgermq.core.destinations.by_name import find_given
+from ledgermq.core.destinations.changes import unknown
 from ledgermq.core.destinations.numbering import COPIED, MOVED_BY_HAND, RETRIED, transfer
 from ledgermq.core.entry import Entry
 from ledgermq.core.manual.choice import Chosen, administered, choose
