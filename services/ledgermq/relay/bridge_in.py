@@ -49,6 +49,7 @@ class BridgeIn:
         bad: Where records go that cannot become that; None: they stop it.
         skip_lost: Whether to go on behind records that Kafka deleted before they were taken.
         until_end: Whether to stop where all partitions were read to their ends.
+        pace: How far and how fast the target is filled; `bad_pace` the same of `bad`.
     """
 
     connect: Callable[[], AbstractContextManager[Connection]]
@@ -63,19 +64,19 @@ class BridgeIn:
     timeout_seconds: float = 30.0
     tell: Tell = print
     stopping: threading.Event = field(default_factory=threading.Event)
-    _source: str = ""
-    _pace: Pace = field(default_factory=Pace)
-    _bad_pace: Pace = field(default_factory=Pace)
+    pace: Pace = field(default_factory=Pace, init=False)
+    bad_pace: Pace = field(default_factory=Pace, init=False)
+    _source: str = field(default="", init=False)
 
     @property
     def put(self) -> int:
         """How many messages were put to the target."""
-        return self._pace.done
+        return self.pace.done
 
     @property
     def put_bad(self) -> int:
         """How many records were put to `bad`."""
-        return self._bad_pace.done
+        return self.bad_pace.done
 
     def run(self) -> None:
         """Goes on until it is stopped, or at the end if it is to stop there.
@@ -94,7 +95,7 @@ class BridgeIn:
             closing(TopicReader(self.bootstrap, self.topic, self.timeout_seconds)) as reader,
         ):
             self.check_source(reader.source)
-            _Crossing(self, connection, reader, self._pace, self._bad_pace).run()
+            _Crossing(self, connection, reader).run()
 
     def check_source(self, source: str) -> None:
         """RecordsLostError if a source is another than the one that this run began with."""
@@ -110,24 +111,17 @@ class BridgeIn:
 class _Crossing:
     """One connection's part of the way."""
 
-    def __init__(
-        self,
-        bridge: BridgeIn,
-        connection: Connection,
-        reader: TopicReader,
-        pace: Pace,
-        bad_pace: Pace,
-    ) -> None:
+    def __init__(self, bridge: BridgeIn, connection: Connection, reader: TopicReader) -> None:
         self._bridge = bridge
         self._connection = connection
         self._reader = reader
-        self._taker = Taker(connection, bridge.target, reader.source, self._name_of, pace)
+        self._taker = Taker(connection, bridge.target, reader.source, self._name_of, bridge.pace)
         self._bad = None
         if bridge.bad is not None:
             # For each body: killed before the target took the same part, it may be run again with
             # another one, by which other records of that part are bad.
             source = f"{self._source('bad')}/{bridge.body}"
-            self._bad = Taker(connection, bridge.bad, source, self._name_of, bad_pace)
+            self._bad = Taker(connection, bridge.bad, source, self._name_of, bridge.bad_pace)
         self._partitions: list[int] = []
         self._body_of = _body_of(bridge)
 
@@ -188,9 +182,7 @@ class _Crossing:
 
     def _skip(self, partition: int, first: int, low: int, where: str) -> None:
         """Notes what was lost, so that it is skipped once; RecordsLostError: it is not to be."""
-        notes = Taker(
-            self._connection, "queue:" + LOST, self._source("lost"), self._name_of, Pace()
-        )
+        notes = Taker(self._connection, "queue:" + LOST, self._source("lost"), self._name_of)
         first = max(first, notes.taken.get(partition, -1) + 1)
         if first >= low:
             return
