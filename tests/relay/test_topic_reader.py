@@ -39,9 +39,13 @@ def test_a_topic_that_is_away_has_not_been_read_to_its_end(reader, code):
 
 
 def test_a_damaged_record_stops_a_bridge_with_what_to_do(reader):
-    """It is not taken as it is, nor passed over."""
+    """It is not taken as it is, nor passed over; what came before it is taken first."""
     error = KafkaError(KafkaError._BAD_MSG, "MessageSet at offset 7 failed CRC32C check")
-    record = SimpleNamespace(error=lambda: error, partition=lambda: 3)
-    made = reader(poll=lambda _: record, consume=lambda **_: [])
+    good, bad, behind = (
+        SimpleNamespace(error=lambda one=one: one, partition=lambda: 3)
+        for one in (None, error, None)
+    )
+    made = reader(poll=lambda _: good, consume=lambda **_: [good, bad, behind])
+    assert made.read(0.0) == {3: [good, good]}
     with pytest.raises(LogDamagedError, match="t-3 holds a record that is damaged: MessageSet at"):
         made.read(0.0)

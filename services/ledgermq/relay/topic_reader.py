@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Record
 from confluent_kafka.admin import AdminClient
 
-from ledgermq.errors import BrokerUnavailableError
+from ledgermq.errors import BrokerUnavailableError, LedgerMQError
 from ledgermq.relay.running import SourceMovedError
 from ledgermq.wire.kafka.access import denied
 from ledgermq.wire.kafka.settings import client_options
@@ -44,7 +44,7 @@ class TopicReader:
         self._admin = AdminClient(client_options(bootstrap, {"log_level": 0}))
         self.source = self.source_now()
         self.at_end: set[int] = set()
-        self._met_damage = False
+        self._failure: LedgerMQError | None = None
         own = {
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
@@ -101,12 +101,17 @@ class TopicReader:
     def read(self, wait_seconds: float) -> dict[int, list[Record]]:
         """What came of each partition, in order.
 
+        An error behind records is raised the next time: it comes again whenever they are read, so
+        they are to be taken first.
+
         Raises:
             AccessDeniedError: We may not read the topic.
             SourceMovedError: The position that is to be read next is not on the topic.
             LogDamagedError: The record there is damaged.
             BrokerUnavailableError: Kafka says that it cannot be read.
         """
+        if self._failure is not None:
+            raise self._failure
         found: dict[int, list[Record]] = {}
         for record in take_batch(self._consumer, RECORDS_MAX, wait_seconds, as_written=True):
             error, partition = record.error(), record.partition()
@@ -116,23 +121,28 @@ class TopicReader:
                 found.setdefault(partition, []).append(record)
             elif error.code() == KafkaError._PARTITION_EOF:
                 self.at_end.add(partition)
-            elif error.code() in LOST:
-                raise SourceMovedError(
-                    f"partition {partition} of topic {self.topic} cannot be read on: {error.str()}"
-                )
-            elif error.code() == KafkaError._BAD_MSG:
-                self._met_damage = True
-                raise LogDamagedError(f"{self.topic}-{partition}", error.str())
             elif error.code() not in MENDED:
-                raise denied(error, self.topic, "Read") or BrokerUnavailableError(
-                    f"partition {partition} of topic {self.topic} cannot be read: {error.str()}; "
-                    "run it again when Kafka answers"
-                )
+                self._failure = self._explained(error, partition)
+                if not found:
+                    raise self._failure
+                break
         return found
+
+    def _explained(self, error: KafkaError, partition: int) -> LedgerMQError:
+        if error.code() in LOST:
+            return SourceMovedError(
+                f"partition {partition} of topic {self.topic} cannot be read on: {error.str()}"
+            )
+        if error.code() == KafkaError._BAD_MSG:
+            return LogDamagedError(f"{self.topic}-{partition}", error.str())
+        return denied(error, self.topic, "Read") or BrokerUnavailableError(
+            f"partition {partition} of topic {self.topic} cannot be read: {error.str()}; run it "
+            "again when Kafka answers"
+        )
 
     def close(self) -> None:
         """Ends it."""
-        if self._met_damage:
+        if isinstance(self._failure, LogDamagedError):
             close_aside(self._consumer)
         else:
             self._consumer.close()
