@@ -115,6 +115,19 @@ def test_put_names_the_line_that_is_no_text(cli, queue):
     assert cli("browse", queue, "--body-only").lines == ["one", "two"]
 
 
+def test_put_reads_no_more_than_a_message_can_have(cli, queue, tmp_path, monkeypatch):
+    """A file or line without end filled the memory; what cannot be read is named."""
+    monkeypatch.setattr("ledgermq.cli.commands.put.INPUT_MAX", 100)
+    endless = cli("put", queue, "--file", "/dev/zero")
+    assert (endless.code, "/dev/zero is longer than 100" in endless.err) == (REFUSED, True)
+    long = cli("put", queue, "--json", stdin=b"one\n" + b"x" * 101 + b"\nthree\n")
+    assert (long.code, long.error["code"]) == (REFUSED, "message-too-large")
+    assert "line 2 is longer than 100" in long.error["message"]
+    assert "1 message of the input put" in long.error["message"]
+    bad = cli("put", queue, "--file", "/proc/self/mem")
+    assert (bad.code, "/proc/self/mem: Input/output error" in bad.err) == (REFUSED, True)
+
+
 def test_put_refuses_a_file_of_json_that_is_no_text(cli, queue, tmp_path):
     """Its bytes are named, and nothing is put."""
     path = tmp_path / "document"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from contextlib import contextmanager
+from itertools import count as numbers_from
+from typing import Any, BinaryIO, Final
 
 import click
 
@@ -17,9 +19,12 @@ from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Long
 from ledgermq.cli.printing.output import Output, count_of
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
-from ledgermq.errors import LedgerMQError
+from ledgermq.errors import LedgerMQError, MessageTooLargeError
+from ledgermq.protocol.limits import CONTENT_BYTES_MAX
 
 UNANSWERED_MAX = 10_000
+# Read of a file or line; more than a message has, as JSON takes more room than what is sent of it.
+INPUT_MAX: Final = 8 * CONTENT_BYTES_MAX
 
 
 @click.command(cls=OnceCommand)
@@ -127,7 +132,9 @@ def put(
 
 def _body(body: str | None, file: BinaryIO | None, json_body: bool) -> Any:
     if file is not None:
-        data = file.read()
+        with _named(file.name):
+            data = file.read(INPUT_MAX + 1)
+        _check_length(len(data), file.name)
         return map_from_json(data, where="the file") if json_body else data
     return map_from_json(body or "", where="BODY") if json_body else body
 
@@ -137,7 +144,12 @@ def _lines(output: Output, json_body: bool) -> Iterator[Any]:
         output.remark("Reading messages from standard input, one a line; Ctrl-D ends.")
     # What is no text passes here as surrogates, so that its line can be named.
     stream = click.get_text_stream("stdin", errors="surrogateescape")
-    for number, line in enumerate(stream, 1):
+    for number in numbers_from(1):
+        with _named("standard input"):
+            line = stream.readline(INPUT_MAX + 1)
+        if not line:
+            return
+        _check_length(len(line), f"line {number}")
         text = line.removesuffix("\n").removesuffix("\r")
         try:
             text.encode()
@@ -146,6 +158,29 @@ def _lines(output: Output, json_body: bool) -> Iterator[Any]:
                 f"line {number} is no text in {stream.encoding}: put bytes with --file"
             ) from None
         yield map_from_json(text, where=f"line {number}") if json_body else text
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Says what could not be read: without a name it would be taken for the answer."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = name
+        raise
+
+
+def _check_length(length: int, name: str) -> None:
+    """Refuses what would fill the memory before it could be refused as a message.
+
+    Raises:
+        MessageTooLargeError: No message can be as long.
+    """
+    if length > INPUT_MAX:
+        raise MessageTooLargeError(
+            f"{name} is longer than {INPUT_MAX:,}: a message has at most {CONTENT_BYTES_MAX:,} "
+            "bytes; put it in parts, or a reference to it"
+        )
 
 
 def _put_all(
