@@ -4,6 +4,7 @@ Calls give up by their time-out or are cancelled; coroutines may share a session
 """
 
 import asyncio
+import contextlib
 import threading
 import time
 
@@ -118,13 +119,44 @@ def test_what_is_left_is_acknowledged_though_nobody_waited_for_the_refusal():
         assert memory.admin.queue_status("q").message_count == 0
 
 
-@pytest.mark.parametrize(
+GOING_BACK = pytest.mark.parametrize(
     ("mode", "back", "settle", "operation"),
     [
         ("TRANSACTED", "rollback", "commit", Commit),
         ("CLIENT", "recover", "acknowledge", Acknowledge),
     ],
 )
+
+
+@GOING_BACK
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_what_is_going_back_is_not_settled_behind_it(
+    route, connection, mode, back, settle, operation, is_refused
+):
+    """Nobody waits for the outcome: a commit behind it named what is not in flight any more.
+
+    It was refused, and what had been sent since was undone. Refused, nothing has gone back.
+    """
+    route.silent |= {Rollback, Recover, operation}
+    session = connection.session(ack=mode)
+    consumer = session.consumer("queue:q")
+    route.tell(delivered(0, session.handle, 1, 2, consumer._shared.buffer.number))
+    assert consumer.receive_many(2, timeout=20)
+    with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
+        getattr(session, back)(timeout=0.05)
+    if is_refused:
+        refuse(
+            route, [*route.written(Rollback), *route.written(Recover)][0], Reason.DELIVERY_UNKNOWN
+        )
+        with pytest.raises(ledgermq.DeliveryUnknownError):
+            doubt.value.resolve(20)
+    with contextlib.suppress(ledgermq.OutcomeUnknownError):
+        getattr(session, settle)(timeout=0.05)
+    named = [one.deliveries for one in route.written(operation) if one.deliveries]
+    assert named == is_refused * [[{"first": 1, "last": 2}]]
+
+
+@GOING_BACK
 def test_what_went_back_though_nobody_waited_so_long_is_not_held(
     route, connection, mode, back, settle, operation
 ):

@@ -364,6 +364,9 @@ class Settling:
             if self.automatic:
                 yield from self._take_back_early(timeout)
             pending = engine.write_locked(self._withdraw, seen=self._seen())
+            # What is settled behind it, be it by whoever does not wait for it, is none of this.
+            going = self.handed.take_all()
+        pending.undo = lambda: self.handed.add_all(going)
         pending.applied = partial(self._went_back_locked, begin_anew)
         yield from engine.reply(pending, timeout)
 
