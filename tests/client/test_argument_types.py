@@ -57,6 +57,18 @@ def test_a_value_of_the_wrong_type_is_refused_by_name(one, method, argument):
     assert isinstance(caught.value, ledgermq.LedgerMQError)
 
 
+@pytest.mark.parametrize("one", CLASSES)
+def test_an_option_that_there_is_not_is_refused_by_the_name_of_the_call(one):
+    """In an event loop too, where calls are made of the steps of other classes'."""
+    for name, method in inspect.getmembers(one, inspect.isfunction):
+        kinds = {one.kind for one in inspect.signature(method).parameters.values()}
+        if name.startswith("_") or inspect.Parameter.VAR_KEYWORD in kinds or len(kinds) == 1:
+            continue
+        owner = next(kind for kind in one.__mro__ if name in vars(kind)).__name__
+        with pytest.raises(TypeError, match=rf"^{owner}\.{name}\(\) got an unexpected keyword"):
+            method(object.__new__(one), nonsense=1)
+
+
 @pytest.fixture
 def memory():
     """A connection to a queue manager in memory that nobody else uses."""

@@ -69,6 +69,8 @@ def typed(marked: Marked) -> Marked:
         return checked
     for name, member in list(vars(marked).items()):
         if inspect.isfunction(member) and not name.startswith("_"):
+            # As of one that is made of the steps of another class's.
+            member.__qualname__ = f"{marked.__qualname__}.{name}"
             setattr(marked, name, _checked(member))
     return marked
 
