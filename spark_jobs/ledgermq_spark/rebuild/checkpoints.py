@@ -18,9 +18,9 @@ from ledgermq.wire.framing.checkpoint_chunks import (
     references_of,
     root_parts,
 )
-from ledgermq.wire.framing.checkpoint_keys import parse_key
-from ledgermq.wire.framing.codec import UndecodableError, decode_record
-from ledgermq.wire.topics.reading import LogUnreadableError, PartitionReader
+from ledgermq.wire.framing.codec import UndecodableError, decode_as, decode_record
+from ledgermq.wire.topics.checkpoint_records import StoredRecords
+from ledgermq.wire.topics.reading import LogUnreadableError, PartitionReader, latest_values
 from ledgermq_spark.log.positions import LogUnreachableError, partition_ranges
 
 __all__ = [
@@ -126,31 +126,24 @@ def read_checkpoints(bootstrap: str, topic: str, partition: int, queue_manager: 
         LogUnreachableError: The cluster does not answer, or has no such topic.
     """
     (place,) = partition_ranges(bootstrap, topic, [partition])
-    found = Checkpoints()
     try:
         with PartitionReader(bootstrap, TIMEOUT_SECONDS) as reader:
-            for record in reader.records(topic, partition, place.start, place.end):
-                _take(found, queue_manager, record.key(), record.value())
+            values = latest_values(reader.records(topic, partition, place.start, place.end))
     except LogUnreadableError as error:
         raise LogUnreachableError(f"log topic {error}") from error
+    stored = StoredRecords(queue_manager, values)
+    return Checkpoints(manifests=_readable(stored), chunks=stored.chunks)
+
+
+def _readable(stored: StoredRecords) -> dict[int, dict[str, Any]]:
+    """The manifests that can be read, by position."""
+    found = {}
+    for position, value in stored.manifests.items():
+        with suppress(UndecodableError):
+            manifest = decode_as(MANIFEST, value)
+            if manifest["position"] == position:
+                found[position] = manifest
     return found
-
-
-def _take(found: Checkpoints, queue_manager: str, key: bytes | None, value: bytes | None) -> None:
-    """Keeps a chunk under its digest and a manifest under its position; a tombstone drops it."""
-    name = parse_key(queue_manager, key)
-    if isinstance(name, int):
-        found.manifests.pop(name, None)
-        try:
-            full_name, datum = decode_record(value)
-        except UndecodableError:
-            return
-        if full_name == MANIFEST and datum["position"] == name:
-            found.manifests[name] = datum
-    elif name is not None:
-        found.chunks.pop(name, None)
-        if value is not None:
-            found.chunks[name] = value
 
 
 def state_digest(chunks: list[bytes]) -> str:

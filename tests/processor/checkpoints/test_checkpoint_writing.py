@@ -9,12 +9,12 @@ from confluent_kafka import KafkaException
 from ledgermq.processor.checkpoints import loading as checkpoint_loading
 from ledgermq.processor.checkpoints import writing as checkpoints
 from ledgermq.processor.checkpoints.loading import Loaded
-from ledgermq.processor.checkpoints.stored_records import StoredRecords
 from ledgermq.processor.checkpoints.writing import Checkpointer, CheckpointFailedError
 from ledgermq.protocol import administration
 from ledgermq.protocol import operations as op
 from ledgermq.wire.framing import checkpoint_chunks
 from ledgermq.wire.framing.codec import decode_record
+from ledgermq.wire.topics.checkpoint_records import StoredRecords
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import DERIVED_BYTES_MAX, Topics
 from ledgermq.wire.topics.registry import Claim
@@ -58,9 +58,7 @@ class Desk:
 
     def restored(self) -> Loaded:
         """What a worker that starts makes of the newest manifest."""
-        shelf = StoredRecords("QM1")
-        for key, value in self.topic.items():
-            shelf.take(key.encode(), value)
+        shelf = StoredRecords("QM1", {key.encode(): value for key, value in self.topic.items()})
         newest = max(shelf.manifests)
         _, manifest = decode_record(shelf.manifests[newest])
         return checkpoint_loading.restored(manifest, shelf, None)

@@ -8,8 +8,8 @@ from confluent_kafka import KafkaError, KafkaException
 
 from ledgermq.processor.checkpoints import discarding
 from ledgermq.processor.checkpoints.loading import LogIncompleteError
-from ledgermq.processor.checkpoints.stored_records import StoredRecords
 from ledgermq.processor.worker import membership
+from ledgermq.wire.topics.checkpoint_records import StoredRecords
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import LogUnreadableError
@@ -34,9 +34,7 @@ def kafka(monkeypatch) -> SimpleNamespace:
         yield SimpleNamespace(ends=lambda *_: (kafka.begins, 9))
 
     def stored(*_):
-        records = StoredRecords("QM1")
-        records.take(b"QM1/manifest/3", b"m")
-        return records
+        return StoredRecords("QM1", {b"QM1/manifest/3": b"m"})
 
     def write(_producer, ledger, records):
         kafka.patience.append(ledger.timeout_seconds)

@@ -10,9 +10,9 @@ from ledgermq.processor.checkpoints import restoring
 from ledgermq.processor.checkpoints.digests import chunk_digest
 from ledgermq.processor.checkpoints.loading import FoundCheckpoint
 from ledgermq.processor.checkpoints.restoring import find_checkpoints, judge
-from ledgermq.processor.checkpoints.stored_records import StoredRecords
 from ledgermq.wire.framing.checkpoint_chunks import MANIFEST
 from ledgermq.wire.framing.codec import encode_record
+from ledgermq.wire.topics.checkpoint_records import StoredRecords
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
@@ -61,9 +61,9 @@ def test_a_whole_checkpoint_that_makes_no_state_is_of_no_use(monkeypatch):
         "digest": hashlib.sha256(bytes.fromhex(digest)).hexdigest(),
         "worker": "w",
     }
-    stored = StoredRecords("QM1")
-    stored.take(b"QM1/manifest/7", encode_record(MANIFEST, manifest))
-    stored.take(f"QM1/chunk/{digest}".encode(), root)
+    values = {b"QM1/manifest/7": encode_record(MANIFEST, manifest)}
+    values[f"QM1/chunk/{digest}".encode()] = root
+    stored = StoredRecords("QM1", values)
 
     @contextmanager
     def reader(*_):

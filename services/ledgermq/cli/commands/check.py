@@ -28,7 +28,7 @@ from ledgermq.cli.printing.findings import BAD, GOOD, WARNING, Finding, print_fi
 from ledgermq.cli.printing.output import Output, count_of
 from ledgermq.errors import InvalidDestinationError, LedgerMQError, QueueManagerNotFoundError
 from ledgermq.wire.framing.checkpoint_keys import parse_key
-from ledgermq.wire.topics.reading import PartitionReader
+from ledgermq.wire.topics.reading import PartitionReader, latest_values
 from ledgermq.wire.topics.registry import Claim, list_queue_managers
 
 if TYPE_CHECKING:
@@ -330,13 +330,9 @@ def _newest_checkpoint(reader: PartitionReader, target: Target, claim: Claim) ->
     topic = target.topics.checkpoints
     first, end = reader.ends(topic, claim.partition)
     for start in sorted({max(first, end - CHECKPOINT_RECORDS), first}, reverse=True):
-        # Of what was taken away, Kafka keeps the record that was there until it compacts the topic.
-        present: dict[int, bool] = {}
-        for record in reader.records(topic, claim.partition, start, end):
-            key = parse_key(claim.queue_manager, record.key())
-            if isinstance(key, int):
-                present[key] = record.value() is not None
-        positions = [position for position, there in present.items() if there]
+        values = latest_values(reader.records(topic, claim.partition, start, end))
+        keys = (parse_key(claim.queue_manager, key) for key in values)
+        positions = [one for one in keys if isinstance(one, int)]
         if positions:
             return max(positions)
     return -1

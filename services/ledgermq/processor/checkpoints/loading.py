@@ -25,7 +25,7 @@ from ledgermq.processor.checkpoints.digests import (
     record_digest,
     state_digest,
 )
-from ledgermq.processor.checkpoints.stored_records import StoredRecords, read_stored_records
+from ledgermq.processor.checkpoints.stored_records import read_stored_records
 from ledgermq.processor.worker.logs import ManagerLog
 from ledgermq.protocol.administration import VersionOffered
 from ledgermq.protocol.limits import FIRST_VERSION
@@ -46,6 +46,7 @@ from ledgermq.wire.framing.codec import (
     decode_operation,
     decode_record,
 )
+from ledgermq.wire.topics.checkpoint_records import StoredRecords
 from ledgermq.wire.topics.identity import LogIdentity, log_identity
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.reading import PartitionReader

@@ -13,66 +13,31 @@ from typing import Any
 from confluent_kafka import KafkaException, Producer
 
 from ledgermq.processor.worker.logs import ManagerLog
-from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key, parse_key
 from ledgermq.wire.kafka.access import raise_if_denied
 from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS, client_options
 from ledgermq.wire.topics.appending import numbered_producer
+from ledgermq.wire.topics.checkpoint_records import StoredRecords
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import DERIVED_BYTES_MAX
-from ledgermq.wire.topics.reading import PartitionReader
+from ledgermq.wire.topics.reading import PartitionReader, latest_values
 
 log = logging.getLogger(__name__)
 
 WRITTEN_TOGETHER_BYTES = 32 * 1024 * 1024
 
 
-class StoredRecords:
-    """What the checkpoints topic holds for one queue manager; `rubbish` are keys of nothing."""
-
-    def __init__(self, queue_manager: str) -> None:
-        self.queue_manager = queue_manager
-        self.manifests: dict[int, bytes] = {}
-        self.chunks: dict[str, bytes] = {}
-        self.rubbish: dict[bytes, None] = {}
-        # Where the topic began and ended when it was read.
-        self.ends = (0, 0)
-
-    def take(self, key: bytes | None, value: bytes | None) -> None:
-        """Takes a record in; one without a value takes its key away."""
-        name = parse_key(self.queue_manager, key)
-        if isinstance(name, int):
-            self.manifests.pop(name, None)
-            if value is not None:
-                self.manifests[name] = value
-        elif name is not None:
-            self.chunks.pop(name, None)
-            if value is not None:
-                self.chunks[name] = value
-        elif key is not None:
-            self.rubbish.pop(key, None)
-            if value is not None:
-                self.rubbish[key] = None
-
-    def all_keys(self) -> list[bytes]:
-        name = self.queue_manager
-        keys = [manifest_key(name, position) for position in self.manifests]
-        keys += [chunk_key(name, digest) for digest in self.chunks]
-        return [*keys, *self.rubbish]
-
-
 def read_stored_records(reader: PartitionReader, ledger: Ledger) -> StoredRecords:
     """Reads the topic to its end; LogUnreadableError if Kafka does not answer."""
-    stored = StoredRecords(ledger.claim.queue_manager)
-    stored.ends = reader.ends(*ledger.checkpoints)
-    for record in reader.records(*ledger.checkpoints, *stored.ends):
-        stored.take(record.key(), record.value())
+    ends = reader.ends(*ledger.checkpoints)
+    values = latest_values(reader.records(*ledger.checkpoints, *ends))
+    stored = StoredRecords(ledger.claim.queue_manager, values, ends)
     if stored.rubbish:
         ManagerLog(log, ledger.claim.queue_manager).warning(
             "%d keys of %s-%d are no keys of its checkpoints (such as %r); they are passed over, "
             "and taken away with the next checkpoint",
             len(stored.rubbish),
             *ledger.checkpoints,
-            next(iter(stored.rubbish))[:100],
+            stored.rubbish[0][:100],
         )
     return stored
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Self, TypeVar
 
@@ -160,6 +160,18 @@ def take_batch(
     for record in () if as_written else found:
         if record.error() is None:
             record.set_value(value_of(record))
+    return found
+
+
+def latest_values(records: Iterable[Message]) -> dict[bytes, bytes]:
+    """What a compacted topic says: the last value of each key, of those that have one."""
+    found: dict[bytes, bytes] = {}
+    for record in records:
+        key, value = record.key(), record.value()
+        if key is not None:
+            found.pop(key, None)
+        if key is not None and value is not None:
+            found[key] = value
     return found
 
 
