@@ -137,10 +137,10 @@ class _Crossing:
         return f"{self._reader.source}/{what}/{target}"
 
     def run(self) -> None:
-        looked_at = 0.0
+        looks_at = 0.0
         while not self._bridge.stopping.is_set():
-            if not looked_at or time.monotonic() - looked_at > PARTITIONS_SECONDS:
-                looked_at = time.monotonic()
+            if time.monotonic() >= looks_at:
+                looks_at = time.monotonic() + PARTITIONS_SECONDS
                 self._look()
             found = self._reader.read(READ_SECONDS)
             is_last = self._bridge.until_end and self._reader.at_end.issuperset(self._partitions)
