@@ -12,6 +12,7 @@ import pytest
 import ledgermq
 from ledgermq.cli.main import main
 from ledgermq.client.sending import making
+from ledgermq.client.sending.making import Sending, make_message
 from ledgermq.errors import LedgerMQError
 from ledgermq.relay.definitions import (
     Definition,
@@ -19,6 +20,7 @@ from ledgermq.relay.definitions import (
     definitions,
     find_definition,
 )
+from ledgermq.relay.taking import Item, Taker
 from ledgermq.relay.transfers import MessageNotRelayedError
 from ledgermq.testing import MemoryBroker
 from ledgermq.wire.topics.log_topics import Topics, is_log_topic
@@ -184,6 +186,24 @@ def test_a_record_that_the_queue_refuses_is_named_and_all_before_it_are_taken(wa
             ways.bridge(topic, f"queue:{queue}").run()
         assert caught.value.code == "message-too-large"
         assert len(ways.messages(queue)) == 50
+
+
+@pytest.mark.parametrize("position", [5, 7])
+def test_a_message_for_which_a_segment_has_no_room_is_named_and_all_before_are_taken(position):
+    """Whether it is alone at its position or not."""
+    with MemoryBroker().connect() as connection:
+        connection.admin.create_queue("q")
+        connection.admin.alter_queue_manager(segment_bytes=300_000)
+        taker = Taker(connection, "queue:q", "s", lambda _, one: str(len(one.message["content"])))
+        bodies = [b"x" * (300_000 if at == 7 else 10) for at in range(10)]
+        items = [
+            Item(5 if at in (6, 7) and position == 5 else at, make_message("queue:q", body, Sending()))
+            for at, body in enumerate(bodies)
+        ]
+        with pytest.raises(LedgerMQError, match=r"^3000\d\d: .* a segment takes 300000"):
+            taker.take(0, items)
+        taken = [one.body for one in connection.browser("queue:q")]
+        assert taken == bodies[: 5 if position == 5 else 7]
 
 
 @pytest.mark.kafka

@@ -18,6 +18,7 @@ from ledgermq.relay.running import SourceMovedError
 OF_A_MESSAGE: Final = (
     Reason.MESSAGE_TOO_LARGE,
     Reason.MESSAGE_INVALID,
+    Reason.TRANSACTION_TOO_LARGE,
     Reason.GROUP_NOT_ALLOWED,
     Reason.GROUP_INVALID,
     Reason.GROUP_CLASH,
@@ -125,8 +126,9 @@ class Taker:
             raise error
         # The fold counts the messages of a Put; who reads that knows none of them.
         counted = COUNTED.search(str(error))
-        at = int(counted[1]) if counted else 0
-        error.args = (f"{self._name_of(partition, items[at])}: {error}",)
+        largest = max(items, key=lambda one: encoded_bytes(one.message))
+        refused = items[int(counted[1])] if counted else largest
+        error.args = (f"{self._name_of(partition, refused)}: {error}",)
         raise error
 
     def _moved(self, partition: int, taken: int | None, now: int | None) -> str:
