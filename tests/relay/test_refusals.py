@@ -188,22 +188,20 @@ def test_a_record_that_the_queue_refuses_is_named_and_all_before_it_are_taken(wa
         assert len(ways.messages(queue)) == 50
 
 
-@pytest.mark.parametrize("position", [5, 7])
-def test_a_message_for_which_a_segment_has_no_room_is_named_and_all_before_are_taken(position):
-    """Whether it is alone at its position or not."""
+@pytest.mark.parametrize(("positions", "taken"), [(range(10), 7), ((0, 1, 2, 2, 2, 3), 2)])
+def test_a_message_for_which_a_segment_has_no_room_is_named(positions, taken):
+    """Whether it is alone at its position or not; all before it are taken."""
     with MemoryBroker().connect() as connection:
         connection.admin.create_queue("q")
         connection.admin.alter_queue_manager(segment_bytes=300_000)
         taker = Taker(connection, "queue:q", "s", lambda _, one: str(len(one.message["content"])))
-        bodies = [b"x" * (300_000 if at == 7 else 10) for at in range(10)]
-        items = [
-            Item(5 if at in (6, 7) and position == 5 else at, make_message("queue:q", body, Sending()))
-            for at, body in enumerate(bodies)
-        ]
+        large = 7 if taken == 7 else 4
+        bodies = [b"x" * (300_000 if at == large else 10) for at in range(len(positions))]
+        made = (make_message("queue:q", body, Sending()) for body in bodies)
+        items = list(map(Item, positions, made))
         with pytest.raises(LedgerMQError, match=r"^3000\d\d: .* a segment takes 300000"):
             taker.take(0, items)
-        taken = [one.body for one in connection.browser("queue:q")]
-        assert taken == bodies[: 5 if position == 5 else 7]
+        assert [one.body for one in connection.browser("queue:q")] == bodies[:taken]
 
 
 @pytest.mark.kafka
