@@ -10,6 +10,7 @@ from ledgermq.errors import (
     OutcomeUnknownError,
     PutsDisabledError,
     QuotaExceededError,
+    TransactionRolledBackError,
 )
 from ledgermq.relay import running as module
 from ledgermq.relay.running import SourceMovedError, keep_going
@@ -69,6 +70,14 @@ def test_what_a_target_refuses_is_put_ever_less_often():
     assert pauses(*[(0, FULL)] * 8) == [1, 2, 4, 8, 16, 30, 30, 30]
     closed = PutsDisabledError("closed", position=7, code="puts-disabled")
     assert pauses((0, closed), (0, closed)) == [1, 2]
+
+
+def test_a_unit_of_work_that_is_refused_is_begun_ever_less_often():
+    """All that was put in it stands on the log each time, too."""
+    rolled_back = TransactionRolledBackError("rolled back")
+    assert pauses(*[(0, rolled_back)] * 3) == [1, 1, 1]
+    rolled_back.__cause__ = FULL
+    assert pauses(*[(0, rolled_back)] * 3) == [1, 2, 4]
 
 
 def test_a_target_that_takes_some_is_asked_soon():

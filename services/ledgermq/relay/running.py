@@ -67,7 +67,9 @@ def keep_going(
             if what != told or time.monotonic() - began > WELL_SECONDS:
                 told = what
                 tell(text)
-            if stands_by or (isinstance(error, REFUSED) and done() == before):
+            # Of a unit of work that was rolled back the refusal is the cause.
+            is_refused = isinstance(error, REFUSED) or isinstance(error.__cause__, REFUSED)
+            if stands_by or (is_refused and done() == before):
                 most = STANDBY_PAUSE_SECONDS_MAX if stands_by else REFUSED_PAUSE_SECONDS_MAX
                 pause_seconds = min(pause_seconds, most)
                 rest = stand_by if stands_by and stand_by is not None else stopping.wait
