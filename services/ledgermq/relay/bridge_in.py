@@ -1,7 +1,8 @@
 """From a topic of Kafka to a queue or topic here: each record becomes one message, once.
 
-The queue manager remembers how far the destination has taken each partition; nothing else is
-remembered anywhere, so this may be stopped anywhere, and be run several times at once.
+The queue manager remembers how far the destination has taken each partition, and what was skipped;
+nothing else is remembered anywhere, so this may be stopped anywhere, and be run several times at
+once.
 """
 
 from __future__ import annotations
