@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import runpy
 from dataclasses import fields
@@ -14,9 +15,11 @@ from ledgermq import errors
 from ledgermq.cli.printing import exits
 from ledgermq.client.reasons import REASON_ERRORS
 from ledgermq.processor.metrics.families import FAMILIES
+from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.testing import MemoryBroker
 from ledgermq_spark.log.machine import CORES_VARIABLE, MEMORY_VARIABLE
 from support.checkout import ROOT
+from support.pages.reports import report_of
 from support.scripts.protocol_pages import PAGES
 
 # For those who change the source, and for those who use it.
@@ -200,8 +203,6 @@ def test_every_code_of_an_error_is_listed():
 
 def test_settings_of_the_worker_that_documents_name_exist():
     """LEDGERMQ_ variables of the pages for operators are settings, or what other parts know."""
-    from ledgermq.processor.worker.settings import WorkerSettings
-
     known = {f"LEDGERMQ_{field.name.upper()}" for field in fields(WorkerSettings)}
     known |= {"LEDGERMQ_QUEUE_MANAGER", "LEDGERMQ_CACHE_DIR", "LEDGERMQ_IVY_SETTINGS"}
     known |= {"LEDGERMQ_JOURNAL_DIRECTORY", "LEDGERMQ_KAFKA", "LEDGERMQ_KAFKA_CONFIG"}
@@ -211,6 +212,42 @@ def test_settings_of_the_worker_that_documents_name_exist():
     shown = set(re.findall(r"LEDGERMQ_[A-Z_]+[A-Z]", pages))
     assert shown
     assert shown - known == set()
+
+
+def test_defaults_of_settings_are_those_of_a_worker():
+    """What the table of docs/operations.md says of numbers and texts; 0 is a port that is free."""
+    table = text_of("docs/operations.md").partition("## Settings")[2].partition("\n## ")[0]
+    defaults = {f"LEDGERMQ_{one.name.upper()}": one.default for one in fields(WorkerSettings)}
+    told = {}
+    for names, values in re.findall(r"^\| ([^|]+) \|[^|]*\| ([^|]+) \|$", table, flags=re.M):
+        told |= zip(
+            re.findall(r"`(\w+)`", names), values.replace("`", "").split(", "), strict=False
+        )
+    numbers = {name: value for name, value in defaults.items() if isinstance(value, int | float)}
+    shown = {
+        name: f"{value >> 20} MiB" if name.endswith("_BYTES") else f"{value:g}"
+        for name, value in numbers.items()
+    } | {"LEDGERMQ_WEB_PORT": "any free port"}
+    shown |= {name: value for name, value in defaults.items() if name.endswith(("_HOST", "_LEVEL"))}
+    compared = shown.keys() & told.keys()
+    assert len(compared) > 10
+    assert {name: told[name] for name in compared} == {name: shown[name] for name in compared}
+
+
+def test_alerts_that_are_told_are_those_of_the_rules():
+    """Whoever is woken by one finds in docs/deployment.md what to do."""
+    rules = re.findall(r"- alert: (\w+)", text_of("infra/prometheus/alerts.yml"))
+    told = re.findall(r"`(LedgerMQ\w+)`", text_of("docs/deployment.md"))
+    assert (len(rules) > 10, sorted(told)) == (True, sorted(rules))
+
+
+def test_names_of_what_a_report_has_are_those_of_its_document():
+    """docs/history.md names them in brackets, for programs that read audit.json."""
+    page = text_of("docs/history.md").partition("## The audit's report")[2].partition("\n## ")[0]
+    named = set(re.findall(r"\(`(\w+)`\)", page)) - {"ended_as"}  # Of subscriptions, here none.
+    assert len(named) > 8
+    document = json.dumps(report_of().as_dict())
+    assert {name for name in named if f'"{name}"' not in document} == set()
 
 
 def test_metrics_that_the_table_has_are_those_of_a_worker():
