@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from confluent_kafka import TopicPartition
+
 from ledgermq.wire.framing.confluent import headers_of
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
@@ -68,8 +70,6 @@ def _evidence(topic: str, record: Any, claim: Claim) -> Evidence:
 
 def _first_records(bootstrap: str, topic: str, own: set[int]) -> list[Any]:
     """The first record of each partition that holds any, but for those of one's own."""
-    from confluent_kafka import TopicPartition
-
     with reading(bootstrap) as consumer:
         metadata = consumer.list_topics(topic, timeout=REQUEST_TIMEOUT_SECONDS).topics[topic]
         places = []

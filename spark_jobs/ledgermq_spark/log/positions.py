@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from operator import index
 from typing import Any
 
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
 from ledgermq.errors import LedgerMQError
 from ledgermq.protocol.instants import EPOCH, utc_text
 from ledgermq.wire.kafka.access import check_rights, raise_if_denied
@@ -60,8 +62,6 @@ def reading(bootstrap: str) -> Iterator[Any]:
     Raises:
         LogUnreachableError: The cluster does not answer.
     """
-    from confluent_kafka import KafkaException
-
     consumer = log_consumer(bootstrap)
     try:
         yield consumer
@@ -94,8 +94,6 @@ def partition_ranges(bootstrap: str, topic: str, partitions: list[int]) -> list[
     Raises:
         LogUnreachableError: The cluster does not answer, or has no such topic or partition.
     """
-    from confluent_kafka import KafkaException, TopicPartition
-
     with reading(bootstrap) as consumer:
         metadata = consumer.list_topics(topic, timeout=REQUEST_TIMEOUT_SECONDS).topics.get(topic)
         if metadata is not None and metadata.error is not None:
@@ -251,8 +249,6 @@ def before_first(time: str, where: str, first: int) -> PositionOutOfRangeError:
 def _last_position_by(
     bootstrap: str, log: PartitionRange, moment: datetime, where: str, *, before: bool
 ) -> int:
-    from confluent_kafka import TopicPartition
-
     text = utc_text(moment)
     if moment > datetime.now(UTC):
         raise PositionOutOfRangeError(
@@ -273,8 +269,6 @@ def _last_position_by(
 
 def log_consumer(bootstrap: str) -> Any:
     """A consumer that looks at places of the log, and reads little of what stands there."""
-    from confluent_kafka import Consumer
-
     return Consumer(
         reader_settings(
             bootstrap,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]
 
 from ledgermq.errors import AccessDeniedError, AuthenticationFailedError, LedgerMQError
 from ledgermq.wire.kafka.certificates import why_not_trusted
@@ -148,8 +149,6 @@ def check_rights(
 
     Who tries them is told so late or badly.
     """
-    from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]
-
     admin = AdminClient(client_options(bootstrap, {"log_level": 0}))
     asked = admin.describe_topics(
         TopicCollection([topic]),
