@@ -545,7 +545,7 @@ def test_a_directory_of_backups_that_is_not_there_is_not_passed_over(plain, tmp_
 
 @pytest.mark.parametrize(
     ("place", "told"),
-    [("file/data", "Not a directory; a part of that path is no"), ("n" * 300, "choose a shorter")],
+    [("file/data", "Not a directory; name another place: a part"), ("n" * 300, "choose a shorter")],
 )
 def test_a_place_where_no_data_can_be_is_told_with_what_to_do(plain, tmp_path, place, told):
     """Where it is, why the system refuses it, and what would be taken."""

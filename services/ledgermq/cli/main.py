@@ -95,9 +95,9 @@ _REMEDIES: Final = {
     errno.ENOSPC: "make room there, and call the command again",
     errno.EDQUOT: "make room there, and call the command again",
     errno.ENAMETOOLONG: "choose a shorter name",
-    errno.EEXIST: "it is no directory, as was to be there: name another place",
-    errno.ENOTDIR: "a part of that path is no directory: name another place",
-    errno.EISDIR: "it is a directory, and a file was to be there: name another, or move it away",
+    errno.EEXIST: "name another place, or move away what is there in place of a directory",
+    errno.ENOTDIR: "name another place: a part of that path is no directory",
+    errno.EISDIR: "name another place, or move away what is there in place of a file",
     errno.EMFILE: "allow the process more of them (`ulimit -n`), and call the command again",
 }
 _NOT_WRITTEN: Final = (errno.EBADF, errno.EDQUOT, errno.EIO, errno.ENOSPC)

@@ -160,12 +160,12 @@ def write_durably(path: Path, content: str | bytes) -> None:
     """Write a file whole, or leave what was there; where a link leads, and into a device as it is.
 
     Raises:
-        OSError: It cannot be written; `filename` is the file that was to be.
+        OSError: It cannot be written; `filename` is that file, or a directory that cannot be made.
     """
     written = content.encode() if isinstance(content, str) else content
+    path.parent.mkdir(parents=True, exist_ok=True)
+    place = path.resolve()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        place = path.resolve()
         if _takes_no_place(place):
             place.write_bytes(written)
         else:

@@ -212,6 +212,8 @@ def test_a_file_is_written_where_a_link_leads_and_into_a_device_as_it_is(tmp_pat
     for place, why in ((tmp_path, "Is a directory"), (Path("/dev/full"), "No space left")):
         with pytest.raises(OSError, match=f"{why}.*'{place}'"):
             write_durably(place, "whole")
+    with pytest.raises(FileExistsError, match=f"'{tmp_path}/file'$"):
+        write_durably(tmp_path / "file" / "below", "whole")
     assert len(list(tmp_path.iterdir())) == 3
 
 
