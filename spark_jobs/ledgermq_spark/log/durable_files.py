@@ -167,7 +167,8 @@ def write_durably(path: Path, content: str | bytes) -> None:
     place = path.resolve()
     try:
         if _takes_no_place(place):
-            place.write_bytes(written)
+            with place.open("ab") as handle:
+                handle.write(written)
         else:
             _replace(place, written)
     except OSError as error:
@@ -192,8 +193,14 @@ def _replace(path: Path, written: bytes) -> None:
 
 
 def _takes_no_place(path: Path) -> bool:
-    """Whether nothing may take the place of what is there, as of /dev/null or a directory."""
-    return path.exists() and not path.is_file()
+    """Whether nothing may take the place of what is there: /dev/null, a directory, the output."""
+    if not path.exists():
+        return False
+    with suppress(OSError):
+        found, output = path.stat(), os.fstat(1)
+        if os.path.samestat(found, output):
+            return True
+    return not path.is_file()
 
 
 def check_replaceable(path: Path) -> None:

@@ -5,6 +5,8 @@ import hashlib
 import json
 import math
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -215,6 +217,17 @@ def test_a_file_is_written_where_a_link_leads_and_into_a_device_as_it_is(tmp_pat
     with pytest.raises(FileExistsError, match=f"'{tmp_path}/file'$"):
         write_durably(tmp_path / "file" / "below", "whole")
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_what_standard_output_went_to_is_not_lost_to_a_file_of_that_name(tmp_path):
+    """`--html /dev/stdout` into a file: that goes behind what is there."""
+    output = tmp_path / "output"
+    write = "write_durably(Path('/dev/stdout'), 'whole')"
+    program = f"from pathlib import Path\nfrom {write_durably.__module__} import write_durably\n"
+    program += f"print('before', flush=True)\n{write}"
+    with output.open("w") as handle:
+        subprocess.run([sys.executable, "-c", program], stdout=handle, check=True)
+    assert output.read_text() == "before\nwhole"
 
 
 def test_what_was_kept_of_a_stretch_is_not_taken_for_that_of_another(archive, monkeypatch):
