@@ -26,7 +26,7 @@ from ledgermq.protocol.operations import (
     Unsubscribe,
 )
 from ledgermq.protocol.outcomes import Committed, Enqueued
-from support.brokers.hand_made import delivered, ended, refused
+from support.brokers.hand_made import delivered, ended, got, refused
 
 
 @pytest.fixture
@@ -34,13 +34,6 @@ def connection(route):
     """A connection to it, which is dropped at the end without a word."""
     with route.connected() as opened:
         yield opened
-
-
-def got(route, session, count=3, **options):
-    """A consumer, and the messages that it was given."""
-    consumer = session.consumer("queue:q", **options)
-    route.tell(delivered(0, session.handle, 1, count, consumer._shared.buffer.number))
-    return consumer, [consumer.receive(20) for _ in range(count)]
 
 
 def lose(route, session):

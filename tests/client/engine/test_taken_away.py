@@ -15,7 +15,7 @@ from ledgermq.protocol.operations import (
     Rollback,
 )
 from ledgermq.testing import MemoryBroker
-from support.brokers.hand_made import delivered
+from support.brokers.hand_made import delivered, got
 
 
 @pytest.fixture
@@ -41,13 +41,6 @@ def filled(memory, bodies="abc"):
 def take_away(memory, sequence):
     """As an operator does."""
     memory.admin.correct("q", sequence=sequence, action="REMOVE", actor="test", reason="test")
-
-
-def got(route, session, count=3, **options):
-    """A consumer, and the messages that it was given."""
-    consumer = session.consumer("queue:q", **options)
-    route.tell(delivered(0, session.handle, 1, count, consumer._shared.buffer.number))
-    return consumer, [consumer.receive(20) for _ in range(count)]
 
 
 # -- in memory ---------------------------------------------------------------------------------

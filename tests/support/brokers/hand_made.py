@@ -256,3 +256,10 @@ def delivered(position: int, session: int, first: int, count: int, consumer: int
         first_delivery=first,
         messages=messages,
     )
+
+
+def got(route: Any, session: Any, count: int = 3, **options: Any) -> tuple[Any, list[Any]]:
+    """A consumer of a session, and the messages that it was given."""
+    consumer = session.consumer("queue:q", **options)
+    route.tell(delivered(0, session.handle, 1, count, consumer._shared.buffer.number))
+    return consumer, [consumer.receive(20) for _ in range(count)]
