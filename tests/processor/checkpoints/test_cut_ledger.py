@@ -4,7 +4,6 @@ import shutil
 
 import pytest
 
-from ledgermq.cli.main import main
 from ledgermq.embedded.broker import EmbeddedBroker
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.answers import Answer
@@ -41,12 +40,6 @@ def wait_for_leader(place):
         reader.ends(place.topics.operations, 0)
 
 
-def called(place, *words):
-    """The exit code of a command that speaks to the place."""
-    where = ("--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix)
-    return main([*words, *where, "--timeout", "5"])
-
-
 def keep_copy(broker, files, copy):
     """Copies what is on the disk of a broker now; it is stopped meanwhile."""
     broker.stop()
@@ -78,9 +71,9 @@ def test_a_ledger_that_ends_before_what_lanes_tell_stops_the_start_until_it_is_d
     assert (f"ends at position {highest - 1}, but" if kept else "is empty, but") in refused.log
     assert f"has an outcome of position {highest}: " in refused.log
     assert "Traceback" not in refused.log
-    assert called(place, "doctor") == 4
+    assert place.command("doctor") == 4
     assert f"has an outcome of position {highest}: " in " ".join(capsys.readouterr().out.split())
-    assert called(place, "checkpoint", "discard", "--yes") == 0
+    assert place.command("checkpoint", "discard", "--yes") == 0
     place.worker("third")
     put(place.client().open(), 2)
     check_history(place)
@@ -110,9 +103,9 @@ def test_a_ledger_that_grew_anew_below_what_lanes_tell_stops_the_worker_before_i
     assert f"the log up to position {last} is not the one whose outcomes" in refused.log
     assert len(read_partition(place.bootstrap, place.topics.outcomes, 0)) == len(before)
     surgery.delete_records(place, place.topics.operations, 0, 1)
-    assert called(place, "checkpoint", "discard", "--yes") == 1
+    assert place.command("checkpoint", "discard", "--yes") == 1
     assert "`ledgermq checkpoint discard --outcomes`" in capsys.readouterr().err
-    assert called(place, "checkpoint", "discard", "--outcomes", "--yes") == 0
+    assert place.command("checkpoint", "discard", "--outcomes", "--yes") == 0
     assert "(from a checkpoint)" in place.worker("third").log
 
 
@@ -149,7 +142,7 @@ def test_a_trimmed_ledger_that_lost_its_end_goes_on_from_the_checkpoint_that_bel
     assert refused.wait() == 4
     assert f"the checkpoint at position {lost} is not of this log: " in refused.log
     assert "`ledgermq checkpoint discard --queue-manager QM1 --yes`" in refused.log
-    assert called(place, "checkpoint", "discard", "--yes") == 0
+    assert place.command("checkpoint", "discard", "--yes") == 0
     assert "1 checkpoint of QM1 discarded" in capsys.readouterr().out
     worker = place.worker("fourth")
     assert f"state loaded at position {kept} (from a checkpoint)" in worker.log
@@ -199,9 +192,9 @@ def test_a_trimmed_ledger_to_which_no_checkpoint_belongs_is_said_to_need_a_backu
     worker.stop()
     put_back(place, read_partition(place.bootstrap, place.topics.operations, 0))
     surgery.delete_records(place, place.topics.operations, 0, 2)
-    assert called(place, "checkpoint", "discard", "--yes") == 1
+    assert place.command("checkpoint", "discard", "--yes") == 1
     assert "none of the checkpoints belongs to the log" in capsys.readouterr().err
-    assert called(place, "doctor") == 4
+    assert place.command("doctor") == 4
     assert "so no worker can start: restore" in " ".join(capsys.readouterr().out.split())
     assert place.worker("second", ready=False).wait() == 4
 

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from ledgermq.cli.main import main
 from ledgermq.errors import WorkerUnavailableError
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Accepted
@@ -28,12 +27,6 @@ def put(client, count=1):
     session = client.open()
     session.put("queue:a", count)
     session.do(op.Commit, deliveries=[], puts=count)
-
-
-def called(place, *words):
-    """The exit code of a command that speaks to the place."""
-    where = ("--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix)
-    return main([*words, *where, "--timeout", "5"])
 
 
 def cut(place, claim=None):
@@ -77,15 +70,15 @@ def test_one_that_is_damaged_stops_alone_and_goes_on_when_it_is_mended(
     shown = scrape(worker)
     assert shown("queue_manager_stopped", code=code) == 1
     capsys.readouterr()
-    assert called(place, "queue", "list", "--json") == 3
+    assert place.command("queue", "list", "--json") == 3
     told = json.loads(capsys.readouterr().err)["error"]
     assert told["code"] == STOPPED
     assert f"it is stopped [{code}]: QM1: " in told["message"]
-    assert called(place, "check", "cluster") == 3
+    assert place.command("check", "cluster") == 3
     assert f"[{code}]" in " ".join(capsys.readouterr().out.split())
-    assert called(place, "doctor") == 4
-    assert called(place, "checkpoint", "discard", "--queue-manager", "QM2", "--yes") == 1
-    assert called(place, "checkpoint", "discard", "--yes") == 0
+    assert place.command("doctor") == 4
+    assert place.command("checkpoint", "discard", "--queue-manager", "QM2", "--yes") == 1
+    assert place.command("checkpoint", "discard", "--yes") == 0
     worker.wait_for_log("QM1 is served again", 90)
     assert scrape(worker)("queue_manager_stopped", code=code) is None
     put(place.client(), 2)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import ledgermq
+from ledgermq.cli.main import main
 from ledgermq.processor.worker.process import PARENT_VARIABLE
 from ledgermq.processor.worker.readiness import wait_for_worker
 from ledgermq.wire.topics.ledger import Ledger
@@ -63,6 +64,11 @@ class Place:
         """A connection with a time-out that lets a failing test end soon."""
         given = {"timeout": 20.0, "topic_prefix": self.topics.prefix, **settings}
         return ledgermq.connect(self.address, **given)
+
+    def command(self, *words: str) -> int:
+        """The exit code of a command that speaks to it."""
+        where = ("--bootstrap", self.bootstrap, "--topic-prefix", self.topics.prefix)
+        return main([*words, *where, "--timeout", "5"])
 
     def worker(
         self,
