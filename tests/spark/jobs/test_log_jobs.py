@@ -1,7 +1,6 @@
 """Tests of rebuild, audit, tables and trace on logs that stand on a real broker."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -22,7 +21,7 @@ from ledgermq_spark.tables.life import lives_meant, meant
 from support.brokers.broker_logs import trim, write
 from support.brokers.log_writer import Script, chain_of
 from support.planted.planting import conversation
-from support.random_logs.random_log import RandomLog
+from support.random_logs.talk_and_chance import talk_and_chance
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 
@@ -30,11 +29,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 @pytest.fixture(scope="module")
 def log(broker):
     """A conversation, then whatever comes at random."""
-    script = Script(step_us=0)
-    conversation(script, "talk")
-    RandomLog(script, topics=True).grow(150)
-    plain = [replace(one, stamp=1, wait_seconds=0.0) for one in script.entries]
-    return write(broker.bootstrap, plain)
+    return write(broker.bootstrap, talk_and_chance())
 
 
 def test_a_rebuild_is_the_fold_at_any_position(spark, log):
