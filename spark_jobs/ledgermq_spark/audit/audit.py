@@ -28,7 +28,7 @@ from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.laws.law import Law
 from ledgermq_spark.pages.page import counted
 from ledgermq_spark.rebuild.checkpoints import Checkpoint
-from ledgermq_spark.rebuild.rebuilt import Rebuilt
+from ledgermq_spark.rebuild.rebuilt import GROUPS_MAX, Rebuilt
 from ledgermq_spark.tables.totals import Total, totals_of
 from ledgermq_spark.tables.traffic import (
     LISTED_MAX,
@@ -42,6 +42,8 @@ from ledgermq_spark.tables.traffic import (
 __all__ = ["EXIT_CODES", "AuditReport", "Subject", "audit", "judge"]
 
 EXIT_CODES = {"agrees": 0, "anomalies": 1, "unproven": 5}
+# Of these a report has the first so many, and says how many there are.
+CUT: Final = ("never_used", "stalls", "stuck_groups")
 ONLY_COUNTS: Final = "only the counts of the rebuilt state were added up"
 
 
@@ -87,9 +89,9 @@ class AuditReport:
     `conservation` says what became of every put that was accepted (INF-19), in messages.
     `proven` says from which start to which position the proof reaches, and which laws were asked of
     how many rows. `stuck_groups` are information: groups that lack something while messages of them
-    wait; so are `stalls`: where messages have been for long, and why nobody gets them. `depth`,
-    `oldest_age_seconds` and `redeliveries` are those of the busiest queues and
-    topics (`traffic.Series`).
+    wait; so are `stalls`: where messages have been for long, and why nobody gets them. `in_all`
+    says how many there are of what is listed by its first so many. `depth`, `oldest_age_seconds`
+    and `redeliveries` are those of the busiest queues and topics (`traffic.Series`).
     """
 
     queue_manager: str
@@ -115,6 +117,7 @@ class AuditReport:
     stuck_groups: list[dict[str, Any]] = field(default_factory=list)
     stalls: list[dict[str, Any]] = field(default_factory=list)
     never_used: list[dict[str, Any]] = field(default_factory=list)
+    in_all: dict[str, int] = field(default_factory=dict)
     slowest_settlements: list[dict[str, Any]] = field(default_factory=list)
     depth: dict[str, Points] = field(default_factory=dict)
     oldest_age_seconds: dict[str, Points] = field(default_factory=dict)
@@ -131,6 +134,10 @@ class AuditReport:
         """How many anomalies of each kind, in the report's order."""
         found = Counter(one.kind for one in self.anomalies)
         return {kind: found[kind] for kind in ANOMALY_KINDS if found[kind]}
+
+    def count(self, listed: str) -> int:
+        """How many there are of what one of the lists has, or has the first of."""
+        return self.in_all.get(listed, len(getattr(self, listed)))
 
     def as_dict(self) -> dict[str, Any]:
         """The report for JSON."""
@@ -171,12 +178,13 @@ def audit(subject: Subject) -> AuditReport:
         "outcomes": found.compared,
         "recorded outcomes": found.recorded,
     }
-    told: dict[str, Any] = {}
+    told: dict[str, Any] = {"stuck_groups": rebuilt.groups, "stalls": rebuilt.stalls}
+    in_all: dict[str, int] = {}
     laws: list[dict[str, Any]] = []
     if facts is not None:
         broken, laws = breaches(facts, subject.laws)
         secondary += broken
-        told["corrections"], told["by_hand"] = done_by_hand(facts)
+        told["corrections"], told["by_hand"], in_all = done_by_hand(facts)
     if facts is not None and subject.is_whole:
         secondary += compare_messages(facts, rebuilt.messages(), rebuilt.position)
         totals = totals_of(facts)
@@ -184,6 +192,9 @@ def audit(subject: Subject) -> AuditReport:
         told |= _of_all(facts, totals, rebuilt)
     else:
         notes.append(f"{CONSERVATION}: {ONLY_COUNTS}; an audit of the whole log does more")
+    for name in CUT:
+        rows = told.get(name, [])
+        in_all[name], told[name] = len(rows), rows[:LISTED_MAX]
     anomalies, consequences = judge(primary, secondary)
     if facts is not None:
         anomalies = name_messages(anomalies, facts)
@@ -208,8 +219,7 @@ def audit(subject: Subject) -> AuditReport:
             "start": subject.start,
             "laws": laws,
         },
-        stuck_groups=rebuilt.groups,
-        stalls=rebuilt.stalls,
+        in_all=in_all,
         **told,
     )
 
@@ -244,15 +254,16 @@ def _stuck_notes(stuck: list[dict[str, Any]]) -> list[str]:
     if not stuck:
         return []
     oldest = sum(1 for one in stuck if one["oldest"])
-    told = f"groups that are not complete while messages of them wait: {len(stuck)}"
-    return [f"{told}; of these the oldest in their queues: {oldest}"]
+    more = " or more" if len(stuck) == GROUPS_MAX else ""
+    told = f"groups that are not complete while messages of them wait: {len(stuck):,}{more}"
+    return [f"{told}; of these the oldest in their queues: {oldest:,}"]
 
 
 def _stall_notes(stalls: list[dict[str, Any]]) -> list[str]:
     if not stalls:
         return []
     told = "queues and subscriptions where messages wait for long that nobody gets"
-    return [f"{told}: {len(stalls)}"]
+    return [f"{told}: {len(stalls):,}"]
 
 
 def _counted(totals: list[Total]) -> dict[str, int]:

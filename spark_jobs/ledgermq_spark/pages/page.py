@@ -36,12 +36,13 @@ def table(
     numbers: frozenset[int] = NO_NUMBERS,
     *,
     what: str = "rows",
+    in_all: int = 0,
     summary: str = "",
 ) -> str:
     """A table; the columns in `numbers` are set flush right.
 
-    One that is long is folded, and says how many rows it has of `what`; one with a `summary` is
-    folded and says that.
+    One that is long is folded, and says how many rows it has of `what`, and of how many `in_all` if
+    these are more; one with a `summary` is folded and says that.
     """
     if not rows:
         return ""
@@ -61,7 +62,8 @@ def table(
     )
     if not is_long and not summary:
         return whole
-    told = summary or f"{len(rows):,} {what}"
+    of_all = f" of {in_all:,}" if in_all > len(rows) else ""
+    told = summary or f"{len(rows):,}{of_all} {what}"
     return f"<details><summary>{told}</summary>{whole}</details>"
 
 

@@ -12,6 +12,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from heapq import nsmallest
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +24,7 @@ from ledgermq.core.queries.destination_status import (
     subscription_statuses,
     topic_statuses,
 )
-from ledgermq.core.queries.group_status import group_statuses
+from ledgermq.core.queries.group_status import group_status
 from ledgermq.core.snapshot.state_records import blocks, restore, root_of
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.versions import SKIPPED, may_be_skipped, time_of_hole
@@ -45,6 +47,7 @@ from ledgermq_spark.log.rows import (
 from ledgermq_spark.log.skipped import Skipped
 from ledgermq_spark.log.store import Make
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, state_digest
+from ledgermq_spark.rebuild.rebuilt import GROUPS_MAX
 from ledgermq_spark.rebuild.stalls import stalls_of
 from ledgermq_spark.rebuild.testimony import (
     CLOCK_COLUMNS,
@@ -82,7 +85,6 @@ ROWS_PER_BATCH = 4_000
 PAYLOADS_PER_BATCH = 64
 # Who looks for one of them passes over no more than these.
 LINKS_PER_ROW = 64
-GROUPS_MAX = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,13 +178,17 @@ def _digest_row(state: QueueManager, partition: int, chain: bytes) -> Row:
 
 def incomplete_groups(state: QueueManager) -> list[dict[str, Any]]:
     """Groups that lack something, the oldest first, as their statuses with their queue."""
-    found = []
-    for queue in state.queues.values():
-        for one in group_statuses(queue, b"", GROUPS_MAX)["groups"]:
-            if not one["complete"]:
-                oldest = one["first_sequence"] == min(queue.messages)
-                found.append({"queue": queue.name, "oldest": oldest, **one})
-    return sorted(found, key=lambda one: (one["first_enqueued_at"], one["queue"]))[:GROUPS_MAX]
+
+    def found() -> Iterator[dict[str, Any]]:
+        for queue in state.queues.values():
+            lacking = [one for one in queue.groups.values() if not one.is_complete]
+            oldest = min(queue.messages) if lacking else 0
+            for one in lacking:
+                told = group_status(queue, one)
+                is_oldest = told["first_sequence"] == oldest
+                yield {"queue": queue.name, "oldest": is_oldest, **told}
+
+    return nsmallest(GROUPS_MAX, found(), key=itemgetter("first_enqueued_at", "queue"))
 
 
 def fold_task(plans: dict[int, FoldPlan]) -> Make:

@@ -49,6 +49,8 @@ def hole_told(stopped: dict[str, Any]) -> str:
     )
 
 
+# So many groups that lack something are told, the oldest of them.
+GROUPS_MAX = 10_000
 # What a state says of itself, in JSON.
 STATUSES = ("statuses", "topics", "subscriptions", "groups", "stalls")
 # Parts of which there is one row, and which fit the driver.

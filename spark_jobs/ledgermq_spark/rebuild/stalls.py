@@ -12,7 +12,6 @@ from ledgermq.protocol.documents.obstacles import QueueObstacles
 
 # How long the oldest message of a queue or subscription has been there where that is told.
 STALL_SECONDS: Final = 300
-STALLS_MAX: Final = 200
 # Whoever put a message with a delay, or a rule with one, wants it to wait.
 WANTED: Final = ("unborn", "delayed")
 
@@ -42,4 +41,4 @@ def stalls_of(state: QueueManager) -> list[dict[str, Any]]:
                     "obstacles": [one.text for one in told.obstacles],
                 }
             )
-    return sorted(found, key=lambda one: (one["since"], one["destination"]))[:STALLS_MAX]
+    return sorted(found, key=lambda one: (one["since"], one["destination"]))

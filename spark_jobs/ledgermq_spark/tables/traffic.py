@@ -226,10 +226,9 @@ def slowest_settlements(facts: Facts) -> list[dict[str, Any]]:
 
 
 def never_used(facts: Facts, totals: Sequence[Total]) -> list[dict[str, Any]]:
-    """Queues and topics that are there and that no message ever came to, the first so many."""
+    """Queues and topics that are there and that no message ever came to."""
     used = {(one["kind"], one["store"]) for one in totals}
-    rows = facts.rows(NEVER_USED)
-    return [one for one in rows if (one["kind"], one["store"]) not in used][:LISTED_MAX]
+    return [one for one in facts.rows(NEVER_USED) if (one["kind"], one["store"]) not in used]
 
 
 def subscription_ends(facts: Facts) -> dict[int, tuple[int, str]]:

@@ -203,12 +203,12 @@ def _print(target: Target, output: Output, report: AuditReport) -> None:
     if report.time >= 0:
         where += f", {iso_time(report.time, precision='milliseconds')}"
     compared = [counted(count, what) for what, count in report.compared.items()]
-    compared += [f"{len(report.never_used):,} never used"] if report.never_used else []
+    compared += [f"{report.count('never_used'):,} never used"] if report.never_used else []
     output.remark(f"compared up to {where}: {', '.join(compared) or 'nothing'}")
     for reason, count in report.refusals.items():
         output.remark(f"refused as they should be: {count} for {reason}")
     if report.by_hand or report.corrections:
-        count = len(report.by_hand) + len(report.corrections)
+        count = report.count("by_hand") + report.count("corrections")
         output.remark(f"done by hand, as the report lists it: {counted(count, 'operations')}")
     for text in told_of(report.conservation) if report.conservation else ():
         output.remark(text)

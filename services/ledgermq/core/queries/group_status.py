@@ -23,7 +23,9 @@ GAPS_MAX: Final = 10_000
 def group_statuses(queue: Queue, after: bytes, limit: int) -> Document:
     limit = max(1, min(limit, DELIVERED_MESSAGES_MAX))
     found = heapq.nsmallest(limit + 1, (one for one in queue.groups if one > after))
-    shown, behind = page_of((one.hex(), _status(queue, queue.groups[one])) for one in found[:limit])
+    shown, behind = page_of(
+        (one.hex(), group_status(queue, queue.groups[one])) for one in found[:limit]
+    )
     return {"more": len(found) > limit or behind != "", "groups": shown}
 
 
@@ -42,10 +44,11 @@ def group_document(
     behind = [one for one in group.members() if (one.group_sequence, one.offset) > after]
     more = len(behind) > limit
     shown = [*behind[:limit], *([] if more else group.clashing[:GAPS_MAX])]
-    return {**_status(queue, group), "more": more, "members": [_item(one) for one in shown]}
+    return {**group_status(queue, group), "more": more, "members": [_item(one) for one in shown]}
 
 
-def _status(queue: Queue, group: Group[GroupedMessage]) -> Document:
+def group_status(queue: Queue, group: Group[GroupedMessage]) -> Document:
+    """One group without its items."""
     items = list(group.items())
     first = min(items, key=lambda one: one.sequence)
     keeper = queue.reserved.get(group.group_id)

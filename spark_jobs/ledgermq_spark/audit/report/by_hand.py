@@ -18,7 +18,8 @@ SELECT replied_at AS position, kind AS operation, target AS queue, number, actio
     nullif(get_json_object(settings, '$.selection.selector'), '') AS selector,
     IF(get_json_object(settings, '$.to_origin') = 'true', 'where each came from',
         get_json_object(settings, '$.target')) AS target,
-    IF(reply = 'Administered', reply_number, NULL) AS messages
+    IF(reply = 'Administered', reply_number, NULL) AS messages,
+    count(*) OVER () AS in_all, count(IF(kind = 'Correct', 1, NULL)) OVER () AS corrections_in_all
 FROM {{applied}} LEFT JOIN {{since}} AS begin USING (queue_manager)
 WHERE replied_at > coalesce(begin.position, -1) AND reply <> 'Refused' AND kind IN (
     'Correct', 'PurgeQueue', 'DeleteMessages', 'MoveMessages', 'CopyMessages',
@@ -36,14 +37,18 @@ DONE: Final = {
 Told = list[dict[str, Any]]
 
 
-def done_by_hand(facts: Facts) -> tuple[Told, Told]:
+def done_by_hand(facts: Facts) -> tuple[Told, Told, dict[str, int]]:
     """Corrections, and all else that was done by hand, with actor and reason, as the log has it.
 
-    Of messages that were handled: from where (`source`), those that which selector chose, to where
-    (`target`), how many. One call of an administrator may be several operations.
+    The first so many, and how many there are of both. Of messages that were handled: from where
+    (`source`), those that which selector chose, to where (`target`), how many. One call of an
+    administrator may be several operations.
     """
     corrections, others = [], []
+    in_all = {"corrections": 0, "by_hand": 0}
     for one in facts.rows(BY_HAND):
+        repaired = one["corrections_in_all"]
+        in_all = {"corrections": repaired, "by_hand": one["in_all"] - repaired}
         told = {name: one[name] for name in ("position", "actor", "reason")}
         if one["operation"] == "Correct":
             given = {"queue": one["queue"], "sequence": one["number"], "action": one["action"]}
@@ -56,4 +61,4 @@ def done_by_hand(facts: Facts) -> tuple[Told, Told]:
             | {"done": DONE[one["operation"]], "session": None if handled else one["number"]}
             | {name: one[name] for name in names}
         )
-    return corrections, others
+    return corrections, others, in_all

@@ -80,8 +80,8 @@ def html_report(report: AuditReport) -> str:
         _over_time(report),
         *what_became(report),
         _refusals(report),
-        _by_hand(report.by_hand),
-        _corrections(report.corrections),
+        _by_hand(report),
+        _corrections(report),
         _seconds(report.seconds),
     ]
     return page(f"Audit of {report.queue_manager} at {report.position}", parts)
@@ -171,7 +171,7 @@ def _compared(report: AuditReport) -> list[tuple[str, str]]:
     """How many of what were compared, and how many queues and topics have nothing to compare."""
     texts = [counted(total, what) for what, total in report.compared.items()]
     if report.never_used:
-        texts.append(f"{len(report.never_used):,} never used")
+        texts.append(f"{report.count('never_used'):,} never used")
     return [(total, what) for total, _, what in (text.partition(" ") for text in texts)]
 
 
@@ -331,7 +331,7 @@ def _refusals(report: AuditReport) -> str:
     return section("Refused operations and records", counts + each, note)
 
 
-def _by_hand(done: list[dict[str, Any]]) -> str:
+def _by_hand(report: AuditReport) -> str:
     rows = [
         [
             str(one["position"]),
@@ -342,11 +342,13 @@ def _by_hand(done: list[dict[str, Any]]) -> str:
             escape(one["actor"]),
             escape(one["reason"]),
         ]
-        for one in done
+        for one in report.by_hand
     ]
     head = ["Position", "Done", "Messages", "Of", "To", "Asked for by", "Reason"]
     note = "In the totals, what was purged or deleted by hand is <i>removed</i>."
-    return section("Done by hand", table(head, rows, frozenset({2})), note)
+    count = report.count("by_hand")
+    body = table(head, rows, frozenset({2}), what="operations", in_all=count)
+    return section("Done by hand", body, note)
 
 
 def _handled(one: dict[str, Any]) -> str:
@@ -358,7 +360,7 @@ def _handled(one: dict[str, Any]) -> str:
     return escape(place) + chosen
 
 
-def _corrections(corrections: list[dict[str, Any]]) -> str:
+def _corrections(report: AuditReport) -> str:
     rows = [
         [
             str(one["position"]),
@@ -368,10 +370,11 @@ def _corrections(corrections: list[dict[str, Any]]) -> str:
             escape(one["actor"]),
             escape(one["reason"]),
         ]
-        for one in corrections
+        for one in report.corrections
     ]
     head = ["Position", "Queue", "Number", "Action", "Asked for by", "Reason"]
-    return section("Corrections by hand", table(head, rows))
+    count = report.count("corrections")
+    return section("Corrections by hand", table(head, rows, what="operations", in_all=count))
 
 
 def _seconds(seconds: dict[str, float]) -> str:

@@ -115,7 +115,12 @@ def _never_used(report: AuditReport) -> str:
     ]
     return section(
         "Never used",
-        table(["Queue or topic", "Made at"], rows, what="queues and topics"),
+        table(
+            ["Queue or topic", "Made at"],
+            rows,
+            what="queues and topics",
+            in_all=report.count("never_used"),
+        ),
         "They are there, and no message ever came to them.",
     )
 
@@ -139,7 +144,9 @@ def _stuck(report: AuditReport) -> str:
         "No anomalies: the rest was never put, or not yet. Consumers that ask for whole groups get "
         "nothing of these; <i>oldest</i>: nothing older waits in the queue."
     )
-    return section("Groups that are not complete", table(head, rows, frozenset({3, 4, 7})), note)
+    count = report.count("stuck_groups")
+    body = table(head, rows, frozenset({3, 4, 7}), what="groups", in_all=count)
+    return section("Groups that are not complete", body, note)
 
 
 def _stalls(report: AuditReport) -> str:
@@ -156,7 +163,9 @@ def _stalls(report: AuditReport) -> str:
     ]
     head = ["Destination", "Subscription", "Messages", "Oldest since", "For", "What holds them up"]
     note = "No anomalies: as <code>ledgermq queue why</code> said it at the end of the log."
-    return section("Where messages wait for long", table(head, rows, frozenset({2, 4})), note)
+    count = report.count("stalls")
+    body = table(head, rows, frozenset({2, 4}), what="queues and subscriptions", in_all=count)
+    return section("Where messages wait for long", body, note)
 
 
 def _missing(group: dict[str, Any]) -> str:
