@@ -547,10 +547,11 @@ def test_a_directory_of_backups_that_is_not_there_is_not_passed_over(plain, tmp_
     ("place", "told"),
     [("file/data", "Not a directory; name another place: a part"), ("n" * 300, "choose a shorter")],
 )
-def test_a_place_where_no_data_can_be_is_told_with_what_to_do(plain, tmp_path, place, told):
+def test_a_place_where_no_data_can_be_is_told_with_what_to_do(tmp_path, place, told):
     """Where it is, why the system refuses it, and what would be taken."""
     (tmp_path / "file").touch()
-    answer = plain("up", "--data-dir", tmp_path / place)
-    assert answer.code == exits.REFUSED
-    assert f"{tmp_path / place}: " in answer.err
-    assert told in answer.err
+    command = (sys.executable, "-m", "ledgermq", "up", "--data-dir", str(tmp_path / place))
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert answer.returncode == exits.REFUSED
+    assert f"{tmp_path / place}: " in answer.stderr
+    assert told in answer.stderr
