@@ -5,8 +5,10 @@ Calls give up by their time-out or are cancelled; coroutines may share a session
 
 import asyncio
 import contextlib
+import pickle
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -223,6 +225,23 @@ def test_resolving_a_consumer_brings_it(route, connection):
     consumer = doubt.value.resolve(20)
     route.tell(delivered(0, session.handle, 1, 1, made.consumer))
     assert consumer.receive(20) is not None
+
+
+@pytest.mark.parametrize("transacted", [True, False])
+def test_an_unknown_outcome_is_raised_in_another_process_too(route, connection, transacted):
+    """A pool of processes pickles what is raised in it; who gets it cannot wait any longer."""
+    route.silent |= {Commit, Put}
+    session = connection.session(transacted=transacted)
+    send = partial(session.producer("queue:q").send, "x")
+    with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
+        (session.commit if transacted else send)(timeout=0.05)
+    told = pickle.loads(pickle.dumps(doubt.value))
+    assert (type(told), str(told)) == (type(doubt.value), str(doubt.value))
+    with pytest.raises(ledgermq.OutcomeUnknownError):
+        told.resolve(0)
+    with pytest.raises(ledgermq.OutcomeUnknownError):
+        doubt.value.resolve(0)
+    assert doubt.value.resolver is not None
 
 
 def test_resolving_a_coroutine_s_consumer_brings_it(route, connection):

@@ -103,3 +103,7 @@ class OutcomeUnknownError(TimeoutExceededError):
         if self.resolver is None:
             raise self
         return self.resolver(timeout_seconds)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled for another process, where nobody can go on waiting."""
+        return type(self), self.args, {**vars(self), "resolver": None}
