@@ -192,9 +192,6 @@ def audit(subject: Subject) -> AuditReport:
         told |= _of_all(facts, totals, rebuilt)
     else:
         notes.append(f"{CONSERVATION}: {ONLY_COUNTS}; an audit of the whole log does more")
-    for name in CUT:
-        rows = told.get(name, [])
-        in_all[name], told[name] = len(rows), rows[:LISTED_MAX]
     anomalies, consequences = judge(primary, secondary)
     if facts is not None:
         anomalies = name_messages(anomalies, facts)
@@ -219,8 +216,8 @@ def audit(subject: Subject) -> AuditReport:
             "start": subject.start,
             "laws": laws,
         },
-        in_all=in_all,
-        **told,
+        in_all=in_all | {name: len(told[name]) for name in CUT if name in told},
+        **told | {name: told[name][:LISTED_MAX] for name in CUT if name in told},
     )
 
 
