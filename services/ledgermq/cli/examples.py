@@ -21,6 +21,7 @@ EXAMPLES: Final = {
         "ledgermq queue alter orders --messages-max none --puts-disabled",
     ),
     "queue delete": ("ledgermq queue delete orders --purge --yes",),
+    "queue list": ("ledgermq queue list 'orders.*' 'bills.*'",),
     "queue move": ("ledgermq queue move orders orders.old --reason 'made room' --dry-run",),
     "queue purge": (
         "ledgermq queue purge orders --selector \"region = 'EU'\" --reason 'a load test'",
@@ -36,6 +37,7 @@ EXAMPLES: Final = {
     ),
     "topic alter": ("ledgermq topic alter prices --unacknowledged-max 100",),
     "topic delete": ("ledgermq topic delete prices --purge --yes",),
+    "topic list": ("ledgermq topic list 'prices.*'",),
     "topic show": ("ledgermq topic show prices",),
     "topic stat": ("ledgermq topic stat prices",),
     "subscription delete": ("ledgermq subscription delete audit --client-id billing --dry-run",),

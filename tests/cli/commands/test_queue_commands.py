@@ -139,6 +139,24 @@ def test_list_shows_each_queue_once_and_its_figures(cli, queue, connection):
     assert document["current"] == 2
 
 
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+def test_a_list_has_those_whose_names_fit_one_of_the_patterns(cli, kind):
+    """As shells have them for files; a name alone fits itself, however it is said."""
+    base = f"{kind}-{uuid.uuid4().hex[:8]}"
+    for name in ("a.eu", "a.us", "b.eu"):
+        assert cli(kind, "create", f"{base}.{name}").code == OK
+    for patterns, fit in (
+        ((f"{base}.*.eu",), ["a.eu", "b.eu"]),
+        ((f"{kind}:{base}.a.*", f"{base}.b.??", f"{base}.a.eu"), ["a.eu", "a.us", "b.eu"]),
+        ((f"{base}.b.eu",), ["b.eu"]),
+        ((f"{base}.B.*", base), []),
+    ):
+        found = cli(kind, "list", *patterns)
+        assert [line.partition("\t")[0] for line in found.lines[1:]] == [f"{base}.{n}" for n in fit]
+        document = cli(kind, "list", *patterns, "--json").document
+        assert [one["name"] for one in document] == [f"{base}.{n}" for n in fit]
+
+
 def test_show_adds_up(cli, queue, connection):
     """The figures add up: current + pending = message count + uncommitted puts."""
     put(connection, queue, "a", "b", "c")

@@ -10,7 +10,7 @@ import click
 from ledgermq.cli.commands.messages import move
 from ledgermq.cli.options.chosen_messages import PURGE, carry_out, purge_options
 from ledgermq.cli.options.consent import yes_option
-from ledgermq.cli.options.destinations import name_argument
+from ledgermq.cli.options.destinations import name_argument, patterns_argument
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.setting_options import given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
@@ -66,13 +66,19 @@ def create(target: Target, output: Output, name: str, **settings: Any) -> None:
 
 
 @queue.command("list")
+@patterns_argument("queue")
 @target_options
-def list_queues(target: Target, output: Output) -> None:
-    """List the queues, with how many messages they hold, in which states, and their consumers."""
+def list_queues(target: Target, output: Output, patterns: tuple[str, ...]) -> None:
+    """List the queues, with how many messages they hold, in which states, and their consumers.
+
+    PATTERNS such as 'orders.*' choose those with such names: * is anything, ? one character.
+    """
     with target.connect() as connection:
         found = [status_document(status) for status in connection.admin.list_queues()]
     rows = found if output.as_json else [list_row(status) for status in found]
-    print_list(target, output, rows, LIST_COLUMNS, sums=ADDS_UP, nothing="no queues yet")
+    print_list(
+        target, output, rows, LIST_COLUMNS, sums=ADDS_UP, nothing="no queues yet", patterns=patterns
+    )
 
 
 @queue.command()

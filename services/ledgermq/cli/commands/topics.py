@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from ledgermq.cli.options.consent import yes_option
-from ledgermq.cli.options.destinations import name_argument
+from ledgermq.cli.options.destinations import name_argument, patterns_argument
 from ledgermq.cli.options.once import OnceGroup, called
 from ledgermq.cli.options.setting_options import given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
@@ -76,12 +76,18 @@ def alter(target: Target, output: Output, name: str, **settings: Any) -> None:
 
 
 @topic.command("list")
+@patterns_argument("topic")
 @target_options
-def list_topics(target: Target, output: Output) -> None:
-    """List the topics with their figures; `subscription list` has those of each subscription."""
+def list_topics(target: Target, output: Output, patterns: tuple[str, ...]) -> None:
+    """List the topics with their figures; `subscription list` has those of each subscription.
+
+    PATTERNS such as 'prices.*' choose those with such names: * is anything, ? one character.
+    """
     with target.connect() as connection:
         found = [status_document(status) for status in connection.admin.topics()]
-    print_list(target, output, found, COLUMNS, sums=ADDS_UP, nothing="no topics yet")
+    print_list(
+        target, output, found, COLUMNS, sums=ADDS_UP, nothing="no topics yet", patterns=patterns
+    )
 
 
 @topic.command()

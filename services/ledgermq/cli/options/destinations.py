@@ -37,6 +37,12 @@ def name_argument(kind: str) -> Callable[[Command], Command]:
     return click.argument("name", type=Read("NAME", lambda text: text.removeprefix(f"{kind}:")))
 
 
+def patterns_argument(kind: str) -> Callable[[Command], Command]:
+    """PATTERNS of the names of queues or topics, as shells have them for files."""
+    read = Read("PATTERN", lambda text: text.removeprefix(f"{kind}:"))
+    return click.argument("patterns", nargs=-1, type=read)
+
+
 def queue_from(text: str, *, why: str) -> str:
     """The name of a queue; a topic is wrong use, and `why` says what to do instead.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from ledgermq.cli.options.consent import confirm
@@ -20,8 +21,15 @@ def print_list(
     *,
     sums: str,
     nothing: str,
+    patterns: Sequence[str] = (),
 ) -> None:
-    """Print status documents; for people with how figures add up (`sums`), or with `nothing`."""
+    """Print status documents, those with a name that fits one of the patterns if there are any.
+
+    For people with how figures add up (`sums`), or with `nothing`.
+    """
+    if patterns and found:
+        nothing = f"no name fits {' or '.join(patterns)}"
+        found = [one for one in found if any(fnmatchcase(one["name"], fit) for fit in patterns)]
     caption = f"at {target.named(found[0]['position'])}: {sums}" if found else nothing
     document = [with_iso_times(status) for status in found]
     output.table(columns, found, caption=caption, document=document)
