@@ -1,7 +1,7 @@
 """How queues and topics fared over time: depth, age, redeliveries, what was settled slowest.
 
-Each is one query over what the fold states, whose answer has a bounded number of rows, however long
-the log is.
+Each is one query over what the fold states, whose answer has a bounded number of rows or one for a
+queue, topic or subscription, however long the log is.
 """
 
 from __future__ import annotations
@@ -114,20 +114,20 @@ WHERE kind <> 'subscription'
 ORDER BY store
 """
 # Why a subscription ended: its topic went, or what its last consumer or its owner did.
-ENDED: Final = f"""
+ENDED: Final = """
 WITH ended AS (
     SELECT one.queue_manager, one.store, one.gone_at, one.life,
         bool_or(topic.gone_at IS NOT NULL) AS is_topic_gone,
         max(asked.kind) AS entry, max(lower(ends.ended_as)) AS session_ended_as
-    FROM {{stores}} AS one
-    JOIN {{operations}} AS asked
+    FROM {stores} AS one
+    JOIN {operations} AS asked
         ON one.queue_manager = asked.queue_manager AND one.gone_at = asked.position
-    LEFT JOIN {{stores}} AS topic ON one.queue_manager = topic.queue_manager
+    LEFT JOIN {stores} AS topic ON one.queue_manager = topic.queue_manager
         AND topic.kind = 'topic' AND one.topic_store = topic.store AND one.gone_at = topic.gone_at
-    LEFT JOIN {{opened_consumers}} AS consumer ON one.queue_manager = consumer.queue_manager
+    LEFT JOIN {opened_consumers} AS consumer ON one.queue_manager = consumer.queue_manager
         AND one.life = consumer.life AND one.subscription = consumer.subscription
         AND one.client_id <=> consumer.client_id AND one.gone_at = consumer.closed_at.position
-    LEFT JOIN {{sessions}} AS ends ON one.queue_manager = ends.queue_manager
+    LEFT JOIN {sessions} AS ends ON one.queue_manager = ends.queue_manager
         AND consumer.session = ends.session AND ends.ended_at = one.gone_at
     WHERE one.kind = 'subscription'
     GROUP BY ALL
@@ -141,7 +141,6 @@ SELECT store, gone_at, CASE
         THEN concat('the session of its last consumer ended: ', session_ended_as)
     ELSE 'its last consumer was closed' END AS why
 FROM ended
-ORDER BY gone_at DESC LIMIT {LISTED_MAX}
 """
 CHARTED_COLUMNS: Final = (("kind", TEXT), ("store", LONG), ("name", TEXT))
 Points = list[tuple[int, float]]
@@ -232,5 +231,5 @@ def never_used(facts: Facts, totals: Sequence[Total]) -> list[dict[str, Any]]:
 
 
 def subscription_ends(facts: Facts) -> dict[int, tuple[int, str]]:
-    """Position and reason at which subscriptions ended, by where they were made; the last ones."""
+    """Position and reason at which subscriptions ended, by where they were made."""
     return {row["store"]: (row["gone_at"], row["why"]) for row in facts.rows(ENDED)}

@@ -163,3 +163,14 @@ def test_subscriptions_end_with_their_consumer_topic_or_lost_session():
         "its topic was deleted, or went with its connection",
         "the session of its last consumer ended: lost",
     ]
+
+
+def test_all_subscriptions_that_ended_have_their_reason():
+    """One table tells of all of them: it once said how the last 500 ended."""
+    script = Script()
+    session = script.session()
+    many = 510
+    for number in range(1, many + 1):
+        session.subscribe("t", number)
+        session.send(op.CloseConsumer, consumer=number, unseen=[])
+    assert len(subscription_ends(facts_of(script))) == many
