@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
-import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
@@ -27,6 +25,7 @@ from ledgermq.cli.printing.exits import CHECK_FAILED, UNREACHABLE, exit_code_of
 from ledgermq.cli.printing.findings import BAD, GOOD, WARNING, Finding, print_findings
 from ledgermq.cli.printing.output import Output, count_of
 from ledgermq.errors import InvalidDestinationError, LedgerMQError, QueueManagerNotFoundError
+from ledgermq.wire.bounded_http import ask
 from ledgermq.wire.framing.checkpoint_keys import parse_key
 from ledgermq.wire.topics.reading import PartitionReader, latest_values
 from ledgermq.wire.topics.registry import Claim, list_queue_managers
@@ -39,7 +38,6 @@ WHY_NO_TOPIC: Final = "a topic holds no messages that could be looked at: check 
 PROPERTY: Final = "ledgermq_check"
 TEST_SECONDS_MAX: Final = 60.0
 HTTP_SECONDS_MAX: Final = 5.0
-PAGE_BYTES_MAX: Final = 4 * 1024 * 1024
 CHECKPOINT_RECORDS: Final = 200
 
 LAG_MAX_DEFAULT: Final = 10_000
@@ -206,30 +204,18 @@ def worker(url: str | None, ready: bool, as_json: bool) -> int:
 def _health(address: str) -> dict[str, Any]:
     """What a worker says of itself; OSError, ValueError, HTTPException if not, or somebody else."""
     # A proxy that leads out of here knows nothing of this machine's workers.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    answer = ask(urllib.request.Request(address), HTTP_SECONDS_MAX, proxied=False)
     try:
-        with opener.open(address, timeout=HTTP_SECONDS_MAX) as answer:
-            found = _object_of(answer)
-    except urllib.error.HTTPError as error:
-        waits = _object_of(error).get("reason")
-        raise ValueError(f"the worker waits: {waits}" if waits else str(error)) from error
+        told = json.loads(answer.page)
+    except (ValueError, RecursionError):
+        told = None
+    found: dict[str, Any] = told if isinstance(told, dict) else {}
+    if not 200 <= answer.status < 300 and (waits := found.get("reason")):
+        raise ValueError(f"the worker waits: {waits}")
+    answer.check()
     if not {"worker", "ready"} <= found.keys() or not isinstance(found.get("queue_managers"), dict):
         raise ValueError("what answers there is no worker; give the port of its --web-port")
     return found
-
-
-def _object_of(answer: Any) -> dict[str, Any]:
-    """The JSON object that a web server answers, empty if that is another; OSError without end."""
-    ends_at, page = time.monotonic() + HTTP_SECONDS_MAX, b""
-    while part := answer.read1():
-        page += part
-        if time.monotonic() > ends_at or len(page) > PAGE_BYTES_MAX:
-            raise TimeoutError("what it sends has no end")
-    try:
-        found = json.loads(page)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _at_most(flag: str, default: float, text: str) -> Callable[[Command], Command]:

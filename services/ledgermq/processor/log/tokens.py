@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import KafkaConnectionError
 
+from ledgermq.wire.bounded_http import ask
 from ledgermq.wire.kafka.certificates import context_of
 from ledgermq.wire.topics.address import AddressError
 
@@ -78,10 +79,9 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]
             headers={"Authorization": f"Basic {who}", "Accept": "application/json"},
         )
         try:
-            with urllib.request.urlopen(
-                request, timeout=TIMEOUT_SECONDS, context=self._context
-            ) as response:
-                answer = json.load(response)
+            answered = ask(request, TIMEOUT_SECONDS, context=self._context)
+            answered.check()
+            answer = json.loads(answered.page)
             token, life_seconds = str(answer["access_token"]), float(answer.get("expires_in", 0))
         except (*NO_ANSWER, *NO_TOKEN) as error:
             raise KafkaConnectionError(f"{endpoint} gave no token: {error}") from None

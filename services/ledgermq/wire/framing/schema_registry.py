@@ -8,11 +8,13 @@ with it. Whatever is not registered yet is checked against all versions of its s
 
 from __future__ import annotations
 
+import base64
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
+from urllib.request import Request
 
 from fastavro.schema import SchemaParseException
 
@@ -21,6 +23,7 @@ from ledgermq.errors import (
     SchemaRegistryError,
     SchemaRegistryUnavailableError,
 )
+from ledgermq.wire.bounded_http import ask
 from ledgermq.wire.framing.codec import OPERATION
 from ledgermq.wire.framing.confluent import ConfluentFraming
 from ledgermq.wire.framing.schemas import (
@@ -126,7 +129,11 @@ class SchemaRegistry:
         if parts.username is not None:
             user, password = unquote(parts.username), unquote(parts.password or "")
             settings["basic.auth.user.info"] = f"{user}:{password}"
-        return SchemaRegistryClient(settings)
+        client = SchemaRegistryClient(settings)
+        # Its own session reads answers without end, and has no place for a limit.
+        asking: Any = client._rest_client
+        asking.session = _BoundedSession(asking)
+        return client
 
     def register(self) -> ConfluentFraming:
         """Registers what is not registered yet; raises what `framing_of` does."""
@@ -271,6 +278,27 @@ class SchemaRegistry:
         if type(number) is not int or not 0 <= number <= ID_MAX:
             raise self._no_registry()
         return number
+
+
+class _BoundedSession:
+    """What the client asks by, in place of its HTTP library's session."""
+
+    def __init__(self, given: Any) -> None:
+        given.session.close()
+        self._context, user = given.verify, given.auth
+        token = base64.b64encode(":".join(user).encode()).decode() if user else None
+        self._headers = {"Authorization": f"Basic {token}"} if token else {}
+
+    def request(
+        self, method: str, *, url: str, headers: Any, content: str | None, params: Any
+    ) -> Any:
+        from confluent_kafka.schema_registry.common._httpx_compat import Response
+
+        where = f"{url}?{urlencode(params)}" if params else url
+        body = None if content is None else content.encode()
+        asked = Request(where, body, {**headers, **self._headers}, method=method)
+        answer = ask(asked, TIMEOUT_SECONDS, context=self._context)
+        return Response(answer.status, content=answer.page)
 
 
 def _schema(form: KnownSchema) -> Any:
