@@ -11,13 +11,19 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final
 
-from ledgermq_spark.audit.compare import Differences, differences
+from ledgermq_spark.audit.compare import KEYS_MAX, Differences, differences
 from ledgermq_spark.audit.conservation import CONSERVATION, check_counts, summary_of
 from ledgermq_spark.audit.contents import altered_contents, altered_copies
 from ledgermq_spark.audit.findings.classify import classify, delivered_before, holders_in
-from ledgermq_spark.audit.findings.evidence import ANOMALY_KINDS, Evidence, judge
+from ledgermq_spark.audit.findings.evidence import (
+    ANOMALY_KINDS,
+    Evidence,
+    beyond_these,
+    judge,
+)
 from ledgermq_spark.audit.findings.naming import name_messages
 from ledgermq_spark.audit.lawfulness import breaches
 from ledgermq_spark.audit.report.by_hand import done_by_hand
@@ -44,6 +50,13 @@ __all__ = ["EXIT_CODES", "AuditReport", "Subject", "audit", "judge"]
 EXIT_CODES = {"agrees": 0, "anomalies": 1, "unproven": 5}
 # Of these a report has the first so many, and says how many there are.
 CUT: Final = ("never_used", "stalls", "stuck_groups")
+# How outcomes differ, as `compare` counts them.
+DIFFERING: Final = {
+    "missing": "are not on the lanes",
+    "extra": "are on the lanes only",
+    "differing": "say something else",
+    "chain": "name another one before them",
+}
 ONLY_COUNTS: Final = "only the counts of the rebuilt state were added up"
 
 
@@ -83,15 +96,17 @@ class AuditReport:
     """What the audit found at one position of a queue manager's log.
 
     Times are microseconds since 1970 UTC. `consequences` counts findings that follow from the
-    anomalies listed; `compared` says how many of what were compared; `notes` what was left out.
-    `corrections` and `by_hand` are what administrators did, and why (`by_hand.done_by_hand`).
-    `chain_proof` says what anchors prove of the operations (`anchors.ChainProof`).
-    `conservation` says what became of every put that was accepted (INF-19), in messages.
-    `proven` says from which start to which position the proof reaches, and which laws were asked of
-    how many rows. `stuck_groups` are information: groups that lack something while messages of them
-    wait; so are `stalls`: where messages have been for long, and why nobody gets them. `in_all`
-    says how many there are of what is listed by its first so many. `depth`, `oldest_age_seconds`
-    and `redeliveries` are those of the busiest queues and topics (`traffic.Series`).
+    anomalies listed; `beyond` says of which comparisons only the first findings were looked at, so
+    that neither number is of all there are; `compared` says how many of what were compared; `notes`
+    what was left out. `corrections` and `by_hand` are what administrators did, and why
+    (`by_hand.done_by_hand`). `chain_proof` says what anchors prove of the operations
+    (`anchors.ChainProof`). `conservation` says what became of every put that was accepted (INF-19),
+    in messages. `proven` says from which start to which position the proof reaches, and which laws
+    were asked of how many rows. `stuck_groups` are information: groups that lack something while
+    messages of them wait; so are `stalls`: where messages have been for long, and why nobody gets
+    them. `in_all` says how many there are of what is listed by its first so many. `depth`,
+    `oldest_age_seconds` and `redeliveries` are those of the busiest queues and topics
+    (`traffic.Series`).
     """
 
     queue_manager: str
@@ -100,6 +115,7 @@ class AuditReport:
     verdict: str
     anomalies: list[Evidence] = field(default_factory=list)
     consequences: int = 0
+    beyond: list[str] = field(default_factory=list)
     unproven: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     compared: dict[str, int] = field(default_factory=dict)
@@ -163,16 +179,19 @@ def audit(subject: Subject) -> AuditReport:
     holders = holders_in(facts) if differs and facts is not None else {}
     unproven = [*subject.unproven, *_unproven(found)]
     notes = [*subject.notes, *_stuck_notes(rebuilt.groups), *_stall_notes(rebuilt.stalls)]
+    looked_at = {
+        "contents of deliveries": altered_contents(subject.operations, subject.recorded),
+        "copies for a trim": altered_copies(subject.operations, subject.expected),
+        "fields of the live state": _live(subject, notes),
+    }
     primary = [
         *subject.first_findings,
         *classify(found, delivered_before(subject.expected, found, holders), holders),
-        *altered_contents(subject.operations, subject.recorded),
-        *altered_copies(subject.operations, subject.expected),
-        *_live(subject, notes),
+        *chain.from_iterable(looked_at.values()),
         # Where the rebuilt state itself does not conserve what it numbered.
         *check_counts(rebuilt.statuses, rebuilt.topics, rebuilt.subscriptions, rebuilt.position),
     ]
-    secondary = [*subject.of_headers]
+    secondary = {"headers": subject.of_headers}
     compared = {
         "operations": rebuilt.operations,
         "outcomes": found.compared,
@@ -182,17 +201,17 @@ def audit(subject: Subject) -> AuditReport:
     in_all: dict[str, int] = {}
     laws: list[dict[str, Any]] = []
     if facts is not None:
-        broken, laws = breaches(facts, subject.laws)
-        secondary += broken
+        secondary["breaches of laws"], laws = breaches(facts, subject.laws)
         told["corrections"], told["by_hand"], in_all = done_by_hand(facts)
     if facts is not None and subject.is_whole:
-        secondary += compare_messages(facts, rebuilt.messages(), rebuilt.position)
+        left = compare_messages(facts, rebuilt.messages(), rebuilt.position)
+        secondary["where moves leave messages"] = left
         totals = totals_of(facts)
         compared |= _counted(totals)
         told |= _of_all(facts, totals, rebuilt)
     else:
         notes.append(f"{CONSERVATION}: {ONLY_COUNTS}; an audit of the whole log does more")
-    anomalies, consequences = judge(primary, secondary)
+    anomalies, consequences = judge(primary, [*chain.from_iterable(secondary.values())])
     if facts is not None:
         anomalies = name_messages(anomalies, facts)
     refusals, records = _refused(subject.expected)
@@ -203,6 +222,7 @@ def audit(subject: Subject) -> AuditReport:
         verdict="anomalies" if anomalies else "unproven" if unproven else "agrees",
         anomalies=anomalies,
         consequences=consequences,
+        beyond=[*_beyond(found), *beyond_these(looked_at | secondary)],
         unproven=unproven,
         notes=notes,
         compared=compared,
@@ -315,6 +335,16 @@ def _live(subject: Subject, notes: list[str]) -> list[Evidence]:
             )
         ]
     return told
+
+
+def _beyond(found: Differences) -> list[str]:
+    """What differs beyond the outcomes that were looked at, if more do."""
+    odd = {name: found.totals.get(name, 0) for name in DIFFERING}
+    count = sum(odd.values())
+    if count <= KEYS_MAX:
+        return []
+    each = ", ".join(f"{odd[name]:,} {what}" for name, what in DIFFERING.items() if odd[name])
+    return [f"outcomes that differ: {count:,}, only the first {KEYS_MAX} were looked at; {each}"]
 
 
 def _unproven(found: Differences) -> list[str]:

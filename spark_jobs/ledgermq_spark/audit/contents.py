@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal, shown
+from ledgermq_spark.audit.findings.evidence import EVIDENCE_MAX, Evidence, hexadecimal, shown
 from ledgermq_spark.laws.engines.engine import Frame
 
-EVIDENCE_MAX = 200
 # Deliveries that were told again are one.
 ALTERED: Final = f"""
 WITH

@@ -6,11 +6,10 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
-from ledgermq_spark.audit.findings.evidence import Evidence
+from ledgermq_spark.audit.findings.evidence import EVIDENCE_MAX, Evidence
 from ledgermq_spark.laws.engines.engine import Frame
 from ledgermq_spark.log.record_headers import CHAIN, CONNECTION, LANE, SOURCE, Denial
 
-EVIDENCE_MAX = 200
 # Headers of a session's operation, what they say, and what its Open says.
 OF_SESSION = (
     (SOURCE, "header_source", "connection"),

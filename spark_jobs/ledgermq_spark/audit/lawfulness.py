@@ -5,11 +5,10 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import Any
 
-from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal
+from ledgermq_spark.audit.findings.evidence import EVIDENCE_MAX, Evidence, hexadecimal
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.laws.law import ORDER, Law
 
-EVIDENCE_MAX = 200
 # Which message had a number somewhere.
 NUMBERED = """
 SELECT DISTINCT store, sequence, destination, message_id

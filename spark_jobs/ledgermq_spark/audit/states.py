@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ledgermq.wire.framing.codec import decode_record
-from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal, shown
+from ledgermq_spark.audit.findings.evidence import EVIDENCE_MAX, Evidence, hexadecimal, shown
 from ledgermq_spark.laws.engines.engine import Given
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.rebuild.checkpoints import Checkpoint
 
-EVIDENCE_MAX = 200
 Record = dict[str, Any]
 LISTS = {
     "queues": "name",

@@ -9,6 +9,8 @@ from ledgermq_spark.audit.report.report import json_report, write_report
 from ledgermq_spark.jobs.arguments import job, parser, where, work_directory
 from ledgermq_spark.jobs.run import run_audit
 
+SHOWN_MAX = 20
+
 
 @job
 def main(arguments: list[str] | None = None) -> int:
@@ -27,9 +29,11 @@ def main(arguments: list[str] | None = None) -> int:
         print(json_report(report))
         return report.exit_code
     print(f"{report.queue_manager}@{report.position}: {report.verdict}")
-    for one in report.anomalies[:20]:
+    for one in report.anomalies[:SHOWN_MAX]:
         print(f"  {one.kind}: {one.summary} [{one.queue} {one.message_id}]")
-    for text in (*report.unproven, *report.notes):
+    if len(report.anomalies) > SHOWN_MAX:
+        print(f"  the first {SHOWN_MAX} of {len(report.anomalies):,} anomalies; the report has all")
+    for text in (*report.beyond, *report.unproven, *report.notes):
         print(f"  {text}")
     print(f"report: {page}")
     return report.exit_code

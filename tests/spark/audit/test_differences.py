@@ -5,16 +5,27 @@ from dataclasses import replace
 
 import pytest
 
+from ledgermq.cli.commands.audit import _print
+from ledgermq.cli.options.target import Target
+from ledgermq.cli.printing.output import Output
 from ledgermq.protocol.outcomes import Delivered
-from ledgermq_spark.audit.compare import differences
+from ledgermq_spark.audit.audit import audit
+from ledgermq_spark.audit.compare import KEYS_MAX, differences
 from ledgermq_spark.audit.findings.classify import classify
+from ledgermq_spark.audit.findings.evidence import EVIDENCE_MAX
+from ledgermq_spark.audit.report.report import html_report
+from ledgermq_spark.laws.law import Breach, Law
+from support.audits.audits import subject_of
 from support.audits.engines import duck_engine
 from support.audits.frames import outcomes_frame
 from support.brokers.log_writer import LANES, Script
+from support.pages.reading import Page
 from support.planted.group_planting import clashes, forget_refusals
 from support.stories import losses, moving, ordering
 
 pytestmark = [pytest.mark.slow]
+
+TARGET = Target(broker="", queue_manager="QM1", topic_prefix="t", timeout_seconds=1)
 
 
 def found_of(script, recorded):
@@ -75,3 +86,30 @@ def test_a_refusal_for_the_sake_of_groups_with_another_reason_is_found():
     found = found_of(script, recorded)
     assert [(one.kind, one.field) for one in found] == [("altered outcome", "reason")] * count
     assert {one.position for one in found} <= set(refused)
+
+
+def test_a_report_says_that_more_differs_than_it_looked_at(capsys):
+    """Of thousands of outcomes that were lost it once said 500, of breaches of laws 200."""
+    script = Script()
+    session = script.session()
+    many = KEYS_MAX + 10
+    session.put("q", "first")
+    for _ in range(many):
+        session.put("q", "a")
+    query = "SELECT position, -1 AS store, -1 AS sequence, -1 AS session, '' AS summary, "
+    query += "NULL AS expected, NULL AS found, queue_manager FROM {operations}"
+    law = Law(letter="Z", sentence="", breaches=(Breach("lost", query),))
+    whole = subject_of(duck_engine(), script.entries)
+    lost = audit(replace(whole, recorded=whole.recorded.where("position < 2"), laws=(law,)))
+    assert lost.counts["lost"] + lost.consequences == KEYS_MAX + EVIDENCE_MAX
+    assert lost.beyond == [
+        "outcomes that differ: 510, only the first 500 were looked at; 510 are not on the lanes",
+        "breaches of laws: only the first 200 were looked at, there may be more",
+    ]
+    page = Page(html_report(lost)).text
+    _print(TARGET, Output(as_json=False), lost)
+    told = capsys.readouterr().err
+    for one in lost.beyond:
+        assert one in page
+        assert one in told
+    assert audit(whole).beyond == []

@@ -214,7 +214,7 @@ def _print(target: Target, output: Output, report: AuditReport) -> None:
         output.remark(text)
     if report.chain_proof:
         output.remark(report.chain_proof["told"])
-    for text in (*report.unproven, *report.notes):
+    for text in (*report.beyond, *report.unproven, *report.notes):
         output.remark(text)
     if report.consequences:
         further = counted(report.consequences, "further findings")

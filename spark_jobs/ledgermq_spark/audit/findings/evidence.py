@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+# A comparison looks at so many findings, the first ones.
+EVIDENCE_MAX: Final = 200
 # An anomaly that concerns many messages names this many of them.
 MESSAGES_NAMED_MAX = 5
 
@@ -92,3 +95,12 @@ def _follows(one: Evidence, earlier: Evidence) -> bool:
     if one.queue:
         return earlier.queue in ("", one.queue)
     return one.position == earlier.position
+
+
+def beyond_these(compared: Mapping[str, Sequence[Evidence]]) -> list[str]:
+    """Of which comparisons there may be more findings than these, which are the first ones."""
+    return [
+        f"{what}: only the first {len(found):,} were looked at, there may be more"
+        for what, found in compared.items()
+        if len(found) >= EVIDENCE_MAX
+    ]

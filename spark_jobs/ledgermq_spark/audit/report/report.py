@@ -96,6 +96,7 @@ def _banner(report: AuditReport) -> str:
         else ""
     )
     found = f"<p>{counts}.{follows}</p>" if counts else ""
+    found += f"<p>This is not all:</p>{listed(report.beyond)}" if report.beyond else ""
     return (
         f'<header class="{report.verdict}"><p class="kicker">LedgerMQ audit</p>'
         f"<h1>{TITLES[report.verdict]}</h1><p>{SUMMARIES[report.verdict]}</p>{found}"
