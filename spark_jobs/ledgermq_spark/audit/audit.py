@@ -179,11 +179,7 @@ def audit(subject: Subject) -> AuditReport:
     holders = holders_in(facts) if differs and facts is not None else {}
     unproven = [*subject.unproven, *_unproven(found)]
     notes = [*subject.notes, *_stuck_notes(rebuilt.groups), *_stall_notes(rebuilt.stalls)]
-    looked_at = {
-        "contents of deliveries": altered_contents(subject.operations, subject.recorded),
-        "copies for a trim": altered_copies(subject.operations, subject.expected),
-        "fields of the live state": _live(subject, notes),
-    }
+    looked_at = _looked_at(subject, notes)
     primary = [
         *subject.first_findings,
         *classify(found, delivered_before(subject.expected, found, holders), holders),
@@ -239,6 +235,15 @@ def audit(subject: Subject) -> AuditReport:
         in_all=in_all | {name: len(told[name]) for name in CUT if name in told},
         **told | {name: told[name][:LISTED_MAX] for name in CUT if name in told},
     )
+
+
+def _looked_at(subject: Subject, notes: list[str]) -> dict[str, list[Evidence]]:
+    """What contents, copies and the live state say otherwise, the first findings of each."""
+    return {
+        "contents of deliveries": altered_contents(subject.operations, subject.recorded),
+        "copies for a trim": altered_copies(subject.operations, subject.expected),
+        "fields of the live state": _live(subject, notes),
+    }
 
 
 def _of_all(facts: Facts, totals: list[Total], rebuilt: Rebuilt) -> dict[str, Any]:
