@@ -29,6 +29,7 @@ from aiokafka.structs import TopicPartition
 
 from ledgermq.errors import AccessDeniedError, BrokerUnavailableError
 from ledgermq.processor.log.aiokafka_options import aiokafka_options
+from ledgermq.processor.log.coordinators import look_up_coordinator
 from ledgermq.processor.log.kafka_requests import (
     NAME,
     PARTITIONS,
@@ -245,9 +246,7 @@ def remedy() -> str:
 
 
 async def _state(client: AIOKafkaClient, name: str) -> State:
-    if not client.cluster.brokers():
-        raise _NotYetError("no broker is up")
-    node = await client.coordinator_lookup(CoordinationType.TRANSACTION, name)
+    node = await look_up_coordinator(client, CoordinationType.TRANSACTION, name)
     ((code, _, *told),) = (await client.send(node, KafkaRequest(_STATES, [name]))).states
     _check(code)
     state, _, start_time_ms, producer_id, producer_epoch, _, _ = told

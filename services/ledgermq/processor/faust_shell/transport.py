@@ -20,6 +20,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from aiokafka import AIOKafkaConsumer
@@ -31,6 +32,7 @@ from faust.types import TP
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.faust_shell.feed import FeedError, RecordFeed
 from ledgermq.processor.log.aiokafka_options import aiokafka_options
+from ledgermq.processor.log.coordinators import look_up_coordinator
 
 # Kafka takes a member that does not poll for long to be dead; so it is polled for nothing.
 SHOW_LIFE_SECONDS = 1.0
@@ -96,7 +98,10 @@ class LogConsumerThread(driver.AIOKafkaConsumerThread):
             "metadata_max_age_ms": conf.consumer_metadata_max_age_ms,
             "connections_max_idle_ms": conf.consumer_connections_max_idle_ms,
         }
-        return AIOKafkaConsumer(**own | aiokafka_options())
+        consumer = AIOKafkaConsumer(**own | aiokafka_options())
+        client = consumer._client
+        client.coordinator_lookup = partial(look_up_coordinator, client)
+        return consumer
 
     async def show_life(self) -> None:
         """Polls for nothing: all partitions are paused, their records come from the feed."""
@@ -212,8 +217,7 @@ class LogConsumer(driver.Consumer):
         """Lets Kafka know now and then that this member of the group works.
 
         Raises:
-            aiokafka.errors.KafkaError: The coordination with the group has ended for good, as when
-                a broker that starts knows no brokers yet.
+            aiokafka.errors.KafkaError: The coordination with the group has ended for good.
             TimeoutError: Kafka's thread does not react any more.
         """
         now = time.monotonic()
