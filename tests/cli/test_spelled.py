@@ -7,7 +7,8 @@ import pytest
 from ledgermq.cli.main import cli
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing.exits import REFUSED, USAGE
-from ledgermq.cli.spelled import with_options
+from ledgermq.cli.spelled import LOOK_FIRST, with_options
+from ledgermq.errors.shown import RESOLVE
 from ledgermq.testing import MemoryBroker
 
 
@@ -57,3 +58,9 @@ def test_what_somebody_else_called_so_keeps_its_name():
     told = with_options("error_destination differs", cli, ["queue", "alter", "q"])
     assert told == "--error-destination differs"
     assert with_options("error_destination differs", cli, ["browse", "q"]) != told
+
+
+def test_whoever_typed_a_command_is_not_told_what_a_program_calls():
+    """Where its outcome is unknown, the command has ended: what is left is to look."""
+    told = with_options(f"it may have been applied. {RESOLVE}; hint", cli, ("put", "q"))
+    assert told == f"it may have been applied. {LOOK_FIRST}; hint"

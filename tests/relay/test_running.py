@@ -12,8 +12,9 @@ from ledgermq.errors import (
     QuotaExceededError,
     TransactionRolledBackError,
 )
+from ledgermq.errors.shown import RESOLVE
 from ledgermq.relay import running as module
-from ledgermq.relay.running import SourceMovedError, keep_going
+from ledgermq.relay.running import NOT_COUNTED, SourceMovedError, keep_going
 
 FULL = QuotaExceededError("full", position=7, code="quota-exceeded")
 
@@ -124,6 +125,14 @@ def test_what_is_waited_for_is_told_once_wherever_it_is_refused():
     texts = [f"rolled back, because refused by QM1@{position}: full" for position in (7, 29, 51)]
     pauses(*((0, OutcomeUnknownError(text)) for text in texts), tell=told.append)
     assert told == [f"waits and begins anew: {texts[0]}"]
+
+
+def test_of_an_outcome_that_is_unknown_an_operator_is_told_what_it_means_for_the_count():
+    """Nobody at a terminal can call what a program would."""
+    told = []
+    pauses((0, OutcomeUnknownError(f"it may have been applied. {RESOLVE}; hint")), tell=told.append)
+    (text,) = told
+    assert text == f"waits and begins anew: it may have been applied. {NOT_COUNTED}; hint"
 
 
 def test_what_is_waited_for_again_after_it_went_well_is_told_again(monkeypatch):

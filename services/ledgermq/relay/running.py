@@ -16,6 +16,7 @@ from ledgermq.errors import (
     PutsDisabledError,
     QuotaExceededError,
 )
+from ledgermq.errors.shown import RESOLVE
 
 REFUSED: Final = (PutsDisabledError, QuotaExceededError)
 # Beside what is retryable: after these it begins anew, too, as nothing is put twice.
@@ -28,6 +29,7 @@ STANDBY_PAUSE_SECONDS_MAX: Final = 10.0
 # What ran for longer was well: why it waits now is told, though it waited for the same before.
 WELL_SECONDS: Final = 60.0
 STANDS_BY: Final = "stands by: this relay or bridge runs elsewhere, and goes on here when that ends"
+NOT_COUNTED: Final = "If it was, it is not done again, and the count at the end leaves it out"
 Tell = Callable[[str], None]
 
 
@@ -61,7 +63,8 @@ def keep_going(
             if not (isinstance(error, PASSING) or error.retryable):
                 raise
             stands_by = isinstance(error, InvalidClientIDError)
-            text = STANDS_BY if stands_by else f"waits and begins anew: {error}"
+            why = str(error).replace(RESOLVE, NOT_COUNTED)
+            text = STANDS_BY if stands_by else f"waits and begins anew: {why}"
             # Each refusal has another place on the log.
             what = re.sub(r"@\d+", "", text)
             if what != told or time.monotonic() - began > WELL_SECONDS:

@@ -35,6 +35,7 @@ from ledgermq.errors import (
     TransactionRolledBackError,
     UnexpectedReplyError,
 )
+from ledgermq.errors.shown import RESOLVE
 from ledgermq.protocol.operations import Alive, Commit, Get, Put, PutMessage, SessionOperation
 from ledgermq.protocol.outcomes import (
     Delivered,
@@ -380,8 +381,7 @@ class Engine:
         error = kind(
             f"no outcome of {pending.operation.__name__} {pending.number} of session "
             f"{self.queue_manager}@{self.handle} within {waited:.3g} s: it may have been applied, "
-            "or may yet be. Call resolve() on this error to go on waiting for the same operation; "
-            f"do not send again; {hint}",
+            f"or may yet be. {RESOLVE}; {hint}",
             destination=pending.destination,
         )
         error.resolver = lambda timeout_seconds: self._resolve(pending, timeout_seconds)
