@@ -58,6 +58,10 @@ def _message_lost_from_the_counts(state):
     state.queues["q"].gone[CONSUMED] += 1
 
 
+def _held_by_all_wrong(state):
+    state.held_messages += 1
+
+
 def _message_removed_twice(state):
     state.queues["q"].gone[REMOVED] += 1
 
@@ -288,6 +292,7 @@ BROKEN = [
     (_connection_under_another_identity, None),
     (_connection_without_session, "has no session"),
     (_connection_with_a_strange_session, "is not known"),
+    (_held_by_all_wrong, "held by all"),
     (_uncommitted_puts_wrong, "uncommitted puts"),
     (_uncommitted_gets_counted_as_unacknowledged, "unacknowledged"),
 ]

@@ -11,6 +11,7 @@ from ledgermq.core.delivery import recipients
 from ledgermq.core.destinations import numbering
 from ledgermq.core.order import orders, selecting, waiting_consumers
 from ledgermq.core.state.message_states import AVAILABLE
+from ledgermq.core.state.records import Queue
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Delivered, Refused
 from support.checks import checks
@@ -189,6 +190,26 @@ def test_lifetimes_of_queues_and_subscriptions_that_are_gone_do_not_pile_up():
     lifetimes = driver.state.lifetimes
     assert len(driver.state.stores) == len(lifetimes._noted) == 0
     assert len(lifetimes._entries._entries) <= 64 + 1
+
+
+def test_a_put_under_a_quota_of_all_looks_at_no_other_queue(monkeypatch):
+    """The room of the queue manager is counted as messages move, not queue by queue (INF-04)."""
+    driver = Driver()
+    session = driver.open(1)
+    for number in range(1_000):
+        driver.do(op.OpenConsumer, session, consumer=number + 1, destination=f"queue:q{number}")
+    driver.do(op.AlterQueueManager, session, messages_max=100)
+    looked_at: list[str] = []
+
+    def counted(queue):
+        looked_at.append(queue.name)
+        return sum(queue.counts)
+
+    monkeypatch.setattr(Queue, "held_messages", property(counted))
+    for number in range(100):
+        driver.do(op.Put, session, destination="queue:q0", messages=[colored(number, "red")])
+    assert set(looked_at) <= {"q0"}
+    assert driver.state.held_messages == 100
 
 
 def looks(monkeypatch, module, name: str) -> list[int]:

@@ -83,6 +83,10 @@ def move(
         return
     count, size_bytes = len(messages), bytes_of(messages)
     counts, sizes = store.counts, store.sizes
+    if not isinstance(store, Subscription):
+        change = (after != GONE) - (before != NEW)
+        entry.state.held_messages += change * count
+        entry.state.held_bytes += change * size_bytes
     if entry.listener is not None and not UNACKNOWLEDGED <= after <= UNCOMMITTED_GET:
         report(entry, store, messages, (before, after, cause), until, flight, session)
     if entry.counter is not None:

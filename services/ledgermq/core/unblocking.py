@@ -16,7 +16,6 @@ from ledgermq.core.puts.putting import take_in
 from ledgermq.core.puts.quotas import (
     check_transaction_size,
     fits,
-    held_by_all,
     hold_up,
     larger_than_whole,
     resume,
@@ -68,7 +67,7 @@ def _waited_for(state: QueueManager) -> tuple[object, ...] | None:
         state.messages_max,
         state.bytes_max,
         _values_of(state.resume_mark),
-        held_by_all(state) if has_quota else None,
+        (state.held_messages, state.held_bytes) if has_quota else None,
         *(
             None
             if one is None

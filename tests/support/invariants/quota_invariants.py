@@ -33,6 +33,9 @@ def check_quotas(state: QueueManager) -> None:
     told = {name: list(here) for name, here in state.blocked_at.items()}
     assert told == by_destination, "blocked puts: by destination"
     _check_standing(state)
+    held = [(one.held_messages, one.held_bytes) for one in state.destinations]
+    told = (state.held_messages, state.held_bytes)
+    assert told == tuple(map(sum, zip((0, 0), *held, strict=True))), "held by all"
 
 
 def _check_bytes(state: QueueManager, queue: Queue) -> None:

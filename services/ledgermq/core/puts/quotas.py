@@ -26,18 +26,6 @@ def has_quota(state: QueueManager, queue: Queue) -> bool:
     return state.messages_max > 0 or state.bytes_max > 0
 
 
-def held_by_all(state: QueueManager) -> tuple[int, int]:
-    """Messages and bytes, current and pending, of all queues and topics.
-
-    A message of a topic counts once, however many subscriptions have it.
-    """
-    count = size_bytes = 0
-    for one in state.destinations:
-        count += one.held_messages
-        size_bytes += one.held_bytes
-    return count, size_bytes
-
-
 def fits(state: QueueManager, queue: Queue, messages: list[Message], size_bytes: int) -> bool:
     return used_up_quota(state, queue, len(messages), size_bytes) is None and state.storage.fits(
         map(SIZE, messages)
@@ -74,12 +62,9 @@ def _is_exceeded_by(queue: Queue, count: int, size_bytes: int) -> bool:
 
 
 def _all_is_exceeded_by(state: QueueManager, count: int, size_bytes: int) -> bool:
-    if not state.messages_max and not state.bytes_max:
-        return False
-    held, held_bytes = held_by_all(state)
-    if state.messages_max and held + count > state.messages_max:
+    if state.messages_max and state.held_messages + count > state.messages_max:
         return True
-    return state.bytes_max > 0 and held_bytes + size_bytes > state.bytes_max
+    return state.bytes_max > 0 and state.held_bytes + size_bytes > state.bytes_max
 
 
 def hold_up(state: QueueManager, queue: Queue, count: int, size_bytes: int) -> None:
@@ -89,7 +74,7 @@ def hold_up(state: QueueManager, queue: Queue, count: int, size_bytes: int) -> N
         mark.holds_up = not mark.is_reached(queue.held_messages, queue.held_bytes)
     mark = state.resume_mark
     if mark is not None and _all_is_exceeded_by(state, count, size_bytes):
-        mark.holds_up = not mark.is_reached(*held_by_all(state))
+        mark.holds_up = not mark.is_reached(state.held_messages, state.held_bytes)
 
 
 def resume(state: QueueManager, waited_at: Iterable[Queue | None]) -> None:
@@ -100,7 +85,7 @@ def resume(state: QueueManager, waited_at: Iterable[Queue | None]) -> None:
             mark.holds_up = not mark.is_reached(queue.held_messages, queue.held_bytes)
     mark = state.resume_mark
     if mark is not None and mark.holds_up:
-        mark.holds_up = not mark.is_reached(*held_by_all(state))
+        mark.holds_up = not mark.is_reached(state.held_messages, state.held_bytes)
 
 
 def larger_than_whole(state: QueueManager, queue: Queue, count: int, size_bytes: int) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ledgermq.core.puts.quotas import held_by_all
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.protocol.documents.fields import Document, document_of
@@ -11,7 +10,6 @@ from ledgermq.protocol.settings import redelivery_of
 
 
 def manager_status(state: QueueManager, name: str, worker: str) -> Document:
-    held, held_bytes = held_by_all(state)
     mark = state.resume_mark or ResumeMark(0, 0)
     whole = document_of(
         QueueManagerStatus,
@@ -20,8 +18,8 @@ def manager_status(state: QueueManager, name: str, worker: str) -> Document:
         time_reference=None if state.time_reference < 0 else state.time_reference,
         version=state.active_version,
         maximum_lifetime_ms=state.lifetimes.maximum_ms,
-        messages=held,
-        bytes=held_bytes,
+        messages=state.held_messages,
+        bytes=state.held_bytes,
         messages_resume=mark.messages,
         bytes_resume=mark.bytes,
         redelivery=redelivery_of(state.redelivery),

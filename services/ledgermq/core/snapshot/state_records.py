@@ -172,6 +172,8 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     restore_active_and_bonded(state, root)
     for topic in state.topics.values():
         restore_publications(topic)
+    state.held_messages = sum(one.held_messages for one in state.destinations)
+    state.held_bytes = sum(one.held_bytes for one in state.destinations)
     state.storage.find_free()
     restore_blocked(state, root)
     restore_open_ids(state, root)

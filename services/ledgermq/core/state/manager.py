@@ -68,6 +68,10 @@ class QueueManager:
     # Quotas of all queues and topics together; 0: none.
     messages_max: int = 0
     bytes_max: int = 0
+    # Messages and bytes, current and pending, of all queues and topics. A message of a topic counts
+    # once, however many subscriptions have it.
+    held_messages: int = 0
+    held_bytes: int = 0
     resume_mark: ResumeMark | None = None
     # Redelivery where queues and topics say nothing themselves; all other settings are defaults.
     redelivery: Settings = DEFAULTS
