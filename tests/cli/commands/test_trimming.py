@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ledgermq
+from ledgermq.cli.commands.log import PINS_SHOWN
 from ledgermq.processor.worker.supervisor import running_installation
 
 pytestmark = pytest.mark.kafka
@@ -106,6 +107,24 @@ def test_a_worker_starts_on_a_trimmed_log_and_delivers_what_is_left(plain, direc
         message = session.consumer("queue:orders").receive(timeout=30)
         assert message is not None
         assert message.body == "kept"
+
+
+def test_a_refusal_says_that_more_is_in_the_way_than_it_names(plain, installation, connected):
+    """Of many live messages it looks at the oldest: it once said that these were all."""
+    with connected(installation) as connection:
+        with connection.session() as session:
+            producer = session.producer("queue:orders")
+            for number in range(PINS_SHOWN + 5):
+                producer.send(str(number))
+        connection.admin.checkpoint()
+        pins = connection.admin.log_pins()
+        end = pins.position + 1
+    one = trim(plain, installation, before=pins.needed_position + 1, more=["--dry-run"]).document
+    assert (len(one["pins"]), one["more"]) == (1, False)
+    refused = trim(plain, installation, before=end, more=["--dry-run"]).document
+    assert refused["more"]
+    told = trim(plain, installation, before=end, more=["--yes"]).error["message"]
+    assert f" and at least {len(refused['pins']) - 1} others need what lies below" in told
 
 
 def trim(plain, bootstrap, *, before, more=()):

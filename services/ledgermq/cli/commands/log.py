@@ -50,8 +50,8 @@ class TrimRefusedError(LedgerMQError):
 class TrimPlan:
     """What a trim would cut, and what forbids it.
 
-    `pins` are what needs records below `before`, oldest first; `furthest` is the highest position
-    that nothing below is needed of.
+    `pins` are what needs records below `before`, oldest first, of messages the first so many;
+    `more`: there may be others. `furthest` is the highest position that nothing below is needed of.
     """
 
     queue_manager: str
@@ -60,6 +60,7 @@ class TrimPlan:
     before: int
     furthest: int
     pins: list[dict[str, Any]]
+    more: bool
 
     @property
     def records(self) -> int:
@@ -70,7 +71,8 @@ class TrimPlan:
         if not self.pins:
             return ""
         first = self.pins[0]
-        more = f" and {len(self.pins) - 1} others need" if self.pins[1:] else " needs"
+        least = "at least " if self.more else ""
+        more = f" and {least}{len(self.pins) - 1} others need" if self.pins[1:] else " needs"
         far = (
             "nothing of it can be cut"
             if self.furthest <= self.start
@@ -227,15 +229,20 @@ def _plan(target: Target, claim: Claim, moment: int | datetime) -> TrimPlan:
         {**asdict(one), "needed_position": one.body_position, "what": one.named}
         for one in live.pins
     ]
+    kept = _checkpoint_pins(found, live)
+    more = any(
+        len(oldest) == PINS_SHOWN and oldest[-1]["needed_position"] < before
+        for oldest in (needs, kept)
+    )
     if live.journal_position is not None:
         # What is not archived, or has not expired (DB-19).
         what = f"the journal from position {live.journal_position} on (`ledgermq journal backup`)"
-        needs.append(_pin(live.journal_position, what, "journal"))
+        kept.append(_pin(live.journal_position, what, "journal"))
+    needs += kept
     needs += [
         _pin(position, f"the checkpoint at position {position}", "kept")
         for position in sorted(found.manifests)
     ]
-    needs += _checkpoint_pins(found, live)
     needs.sort(key=lambda one: one["needed_position"])
     return TrimPlan(
         queue_manager=target.queue_manager,
@@ -244,6 +251,7 @@ def _plan(target: Target, claim: Claim, moment: int | datetime) -> TrimPlan:
         before=before,
         furthest=needs[0]["needed_position"],
         pins=[one for one in needs if one["needed_position"] < before],
+        more=more,
     )
 
 
