@@ -75,8 +75,10 @@ class Span:
     until: int | None
 
 
-def timeline_page(lives: Sequence[Life]) -> str:
+def timeline_page(lives: Sequence[Life], *, more: bool = False) -> str:
     """The page of one life or more, with the first one's queue manager in its heading.
+
+    `more`: these are the first ones of those that are meant.
 
     Raises:
         ValueError: there is no life to show.
@@ -96,10 +98,11 @@ def timeline_page(lives: Sequence[Life]) -> str:
         else f"Lives of {len(lives):,} messages"
     )
     events = counted(sum(len(life.steps) for life in lives), "events")
+    first = ", the first of those that are meant" if more else ""
     head = (
         f'<header><p class="kicker">LedgerMQ trace</p><h1>{escape(title)}</h1>'
         f'<p class="where">Queue manager <b>{escape(lives[0].queue_manager)}</b>, '
-        f"{events} from <b>{moment(begin)}</b> to <b>{moment(end)}</b></p></header>"
+        f"{events} from <b>{moment(begin)}</b> to <b>{moment(end)}</b>{first}</p></header>"
     )
     return page(title, [head, section("Timeline <small>times in UTC</small>", body)])
 

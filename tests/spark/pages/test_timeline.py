@@ -134,3 +134,11 @@ def test_a_timeline_of_nothing_is_refused():
     """Rather than a page that shows nothing."""
     with pytest.raises(ValueError, match="needs a life"):
         timeline_page([])
+
+
+def test_a_page_of_the_first_lives_says_that_more_are_meant():
+    """It is kept and passed on without the remark of the command."""
+    lives = [life_of(*PLAIN), life_of(*PLAIN)]
+    told = "the first of those that are meant"
+    assert told in Page(timeline_page(lives, more=True)).text
+    assert told not in Page(timeline_page(lives)).text

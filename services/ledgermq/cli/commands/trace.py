@@ -105,6 +105,7 @@ def trace(
     if not lives:
         raise _unknown(target, message_id, end)
     shown = lives[: limit if message_id is None else 1]
+    more = message_id is None and len(lives) > limit
     if output.as_json:
         documents = [life.as_dict() for life in shown]
         output.document(documents if message_id is None else documents[0])
@@ -115,12 +116,12 @@ def trace(
             _print(output, life)
     if page is not None:
         # Only now: where the disk is full, what was read is told all the same.
-        write_durably(page, timeline_page(shown))
+        write_durably(page, timeline_page(shown, more=more))
         if not output.as_json:
             output.remark(f"timeline: {page}")
     if end is not None:
         output.remark(f"as the archive has it, up to {target.named(end)}; {SINCE}")
-    if message_id is None and len(lives) > limit:
+    if more:
         count = count_of(limit, "message")
         output.cut_short(f"{count} shown; more are meant: ask for them with --limit")
 
