@@ -221,3 +221,15 @@ def test_an_empty_report_has_no_charts():
     page = Page(html_report(report))
     assert page.all("svg") == []
     assert page.all("table") == []
+
+
+def test_the_table_of_the_busiest_says_of_how_many_they_are():
+    """It has 120 at most, and once said that these were each queue and topic."""
+    line = [(START_US, 0), (START_US + 1_000_000, 9)]
+    totals = [total_of(f"queue:q{number}", number) for number in range(300)]
+    totals.append(total_of("queue:idle", 301, numbered=0))
+    series = {f"q{number}": line for number in range(120)}
+    text = Page(html_report(report_of(depth=series, totals=totals))).text
+    assert "Figures of the 120 busiest of 300 queues and topics" in text
+    text = Page(html_report(report_of(depth=series, totals=totals[:120]))).text
+    assert "Figures of each queue and topic (120)" in text

@@ -259,11 +259,15 @@ def _chooser(report: AuditReport) -> str:
         for at, (name, line) in enumerate(report.depth.items())
     ]
     head = ["Queue or topic", "Highest depth", "Depth at the end", "Highest age in s"]
+    used = {one["destination"] for one in report.totals if one["numbered"]}
+    whose = f"each queue and topic ({len(rows):,})"
+    if len(used) > len(rows):
+        whose = f"the {len(rows):,} busiest of {len(used):,} queues and topics"
     return table(
         [*head, "Redeliveries"],
         rows,
         frozenset({1, 2, 3, 4}),
-        summary=f"Figures of each queue and topic ({len(rows):,}), and what is charted",
+        summary=f"Figures of {whose}, and what is charted",
     )
 
 
