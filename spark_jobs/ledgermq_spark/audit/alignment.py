@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from ledgermq_spark.audit.findings.evidence import MESSAGES_NAMED_MAX, Evidence, hexadecimal
 from ledgermq_spark.laws.engines.engine import Frame, Rows
+from ledgermq_spark.pages.page import counted
 
-EVIDENCE_MAX = 50
 # Operations by their session and number, Opens by their key, so that a moved session still matches.
 SENT: Final = """
 SELECT session, session_key, number, count(DISTINCT position) AS sent_times,
@@ -53,8 +53,9 @@ STILL_THERE: Final = f"""
 SELECT sent_at FROM {{{{rows}}}} WHERE {SINGLE} AND answered_at = sent_at AND sent_at > {{sent_at}}
 LIMIT 1
 """
-ABSENT: Final = f"""
-SELECT * FROM {{rows}} WHERE sent_at IS NULL ORDER BY answered_at LIMIT {EVIDENCE_MAX}
+FIRST_ABSENT: Final = """
+SELECT * FROM {{rows}} WHERE sent_at IS NULL AND answered_at >= {since}
+ORDER BY answered_at LIMIT 1
 """
 DELIVERED: Final = """
 SELECT session, position, destination, first_delivery + at AS delivery,
@@ -75,6 +76,16 @@ SELECT * FROM {{rows}} LEFT ANTI JOIN settled ON delivery BETWEEN first AND last
 WHERE session = {session} AND position < {at}
 """
 
+# The first messages of some deliveries, each once.
+FIRST_NAMED: Final = f"""
+SELECT message_id, destination, count(*) OVER () AS in_all
+FROM (
+    SELECT message_id, min(destination) AS destination, min(struct({{order}})) AS place
+    FROM {{{{rows}}}} GROUP BY message_id
+)
+ORDER BY place LIMIT {MESSAGES_NAMED_MAX}
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alignment:
@@ -92,12 +103,12 @@ def alignment(operations: Frame, recorded: Frame, end: int) -> Alignment:
     """
     answered = recorded.ask(ANSWERED, sent=operations.ask(SENT))
     first_moved = answered.rows(FIRST_MOVED)
-    absent = answered.rows(ABSENT)
     if first_moved:
         row = first_moved[0]
         if not answered.rows(STILL_THERE.format(sent_at=row["sent_at"])):
+            absent = answered.rows(FIRST_ABSENT.format(since=0))
             return _misaligned(operations, recorded, absent, row)
-    beyond = [row for row in absent if row["answered_at"] >= end]
+    beyond = answered.rows(FIRST_ABSENT.format(since=end))
     if beyond:
         return Alignment(
             evidence=[_missing(operations, recorded, beyond[0])], comparable_until=end - 1
@@ -141,23 +152,26 @@ def _messages_of(operations: Frame, recorded: Frame, row: Any) -> tuple[list[str
     each = recorded.ask(DELIVERED)
     put = _named(each.where(f"put_position = {at}"), "put_position, put_index")
     if put:
-        return *put, "; it put these messages"
+        names, queue, others = put
+        return names, queue, f"; it put these messages{others}"
     if row["kind"] in ("Accepted", "Committed", "Returned", "SessionEnded"):
         held = _named(each.ask(HELD.format(session=session, at=at), settled=operations), "delivery")
         if held:
-            return (
-                *held,
-                "; its session held these messages, oldest first, and settles them nowhere",
-            )
+            names, queue, others = held
+            how = "; its session held these messages, oldest first, and settles them nowhere"
+            return names, queue, how + others
     return [], "", ""
 
 
-def _named(frame: Frame, order: str) -> tuple[list[str], str] | None:
-    rows = frame.rows(f"SELECT * FROM {{rows}} ORDER BY {order} LIMIT {MESSAGES_NAMED_MAX}")
+def _named(frame: Frame, order: str) -> tuple[list[str], str, str] | None:
+    """The first messages of deliveries, where these were, and how many others there are."""
+    rows = frame.rows(FIRST_NAMED.format(order=order))
     if not rows:
         return None
-    names = list(dict.fromkeys(hexadecimal(row["message_id"]) for row in rows))
-    return names, rows[0]["destination"].removeprefix("queue:")
+    more = rows[0]["in_all"] - len(rows)
+    names = [hexadecimal(row["message_id"]) for row in rows]
+    others = f" (and {counted(more, 'messages')} more)" if more else ""
+    return names, rows[0]["destination"].removeprefix("queue:"), others
 
 
 def _displaced(row: Any, first: int) -> Evidence:
