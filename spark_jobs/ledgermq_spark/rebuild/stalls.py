@@ -38,7 +38,10 @@ def stalls_of(state: QueueManager) -> list[dict[str, Any]]:
                     "subscription": store.key.name if isinstance(store, Subscription) else "",
                     "messages": told.message_count,
                     "since": oldest,
-                    "obstacles": [one.text for one in told.obstacles],
+                    "obstacles": [
+                        *(one.text for one in told.obstacles),
+                        *(["there are more"] if told.more else []),
+                    ],
                 }
             )
     return sorted(found, key=lambda one: (one["since"], one["destination"]))

@@ -1,5 +1,6 @@
 """What a report says of messages that wait for long."""
 
+from ledgermq.core.queries import obstacles
 from ledgermq.protocol import operations as op
 from ledgermq_spark.rebuild.stalls import STALL_SECONDS, stalls_of
 from support.audits.testimonies import Logs
@@ -58,3 +59,12 @@ def test_what_has_waited_for_less_is_not_told():
     script, session = waiting()
     pass_by(script, session, STALL_SECONDS - 1)
     assert stalls(script) == []
+
+
+def test_a_stall_with_more_obstacles_than_are_listed_says_so(monkeypatch):
+    """As `ledgermq queue why` does."""
+    monkeypatch.setattr(obstacles, "OBSTACLES_MAX", 1)
+    script, session = waiting()
+    session.consumer("held", number=2)
+    pass_by(script, session, STALL_SECONDS)
+    assert [one["obstacles"][1:] for one in stalls(script)] == [["there are more"], []]
