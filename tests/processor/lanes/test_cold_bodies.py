@@ -291,6 +291,22 @@ def test_what_is_lost_is_left_empty_and_said_once_with_message_and_place(caplog)
     store.close()
 
 
+def test_where_very_many_are_lost_it_is_said_that_no_more_are_named(caplog, monkeypatch):
+    """Else whoever reads the log takes the named ones for all."""
+    monkeypatch.setattr(bodies_module, "LOST_MAX", 2)
+    store = BodyStore(10**9, Reader(gone=[1, 2, 3, 4]))
+    messages = [
+        {"put_position": one, "put_index": 0, "message_id": bytes(16), "sequence": one}
+        for one in range(1, 5)
+    ]
+    for _ in range(2):
+        asyncio.run(store.fill_cold(messages, "queue:q"))
+    told = [one.getMessage() for one in caplog.records]
+    assert ["number 1 of" in told[0], "number 2 of" in told[1]] == [True, True]
+    assert told[2:] == ["the contents of more than 2 messages are lost: no more of them are named"]
+    store.close()
+
+
 def test_a_log_that_was_cut_is_refused_where_an_answer_is_old():
     """The message may be elsewhere by now; one that is damaged is not elsewhere."""
     store = BodyStore(10**9, Reader(gone=[1], changed=[2]))

@@ -352,3 +352,12 @@ def test_an_entry_that_waits_for_its_broker_tells_until_when_that_was_away(start
     keeper, taking = keep(ledger), 20
     asyncio.run(keeper.suspect(state, [0]))
     assert keeper.away_until == now[0]
+
+
+def test_of_many_suspected_sessions_the_line_names_some_and_counts_the_others(start_us, caplog):
+    """A thousand are suspected at once; it once read as if these were twenty."""
+    caplog.set_level("INFO")
+    keeper = keep(Ledger(start_us))
+    asyncio.run(keeper.suspect(opened(start_us), [*range(25)]))
+    (line,) = [one.getMessage() for one in caplog.records if "suspected" in one.getMessage()]
+    assert "18, 19 and 5 more; they are suspected" in line

@@ -298,9 +298,13 @@ class BodyStore:
         return found
 
     def _report_lost(self, message: DeliveredMessage, where: str, error: BodyLostError) -> None:
-        if body_place(message) in self._lost or len(self._lost) == LOST_MAX:
+        if body_place(message) in self._lost or len(self._lost) > LOST_MAX:
             return
         self._lost.add(body_place(message))
+        if len(self._lost) > LOST_MAX:
+            told = "the contents of more than %d messages are lost: no more of them are named"
+            log.error(told, LOST_MAX)
+            return
         log.error(
             "the content of message %s, number %d%s, is lost: %s. The message is delivered without "
             "it, and its receivers are told. Put it again from an archive, or from where it came "

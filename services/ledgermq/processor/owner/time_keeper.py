@@ -33,6 +33,8 @@ AWAY_SECONDS = 1.0
 AGREE_BEYOND_US = 55_000_000
 STALE_US = 40_000_000
 TICK_MARGIN_US = 5_000
+# Of so many suspected sessions a line has the handles.
+NAMED_MAX = 20
 
 
 def _clock_of(state: QueueManager) -> tuple[int, int, int | None]:
@@ -127,9 +129,11 @@ class TimeKeeper:
 
     async def suspect(self, state: QueueManager, sessions: list[int]) -> None:
         if not self.busy and sessions:
+            more = len(sessions) - NAMED_MAX
             self._log.info(
-                "nothing was heard of sessions %s; they are suspected",
-                ", ".join(map(str, sessions[:20])),
+                "nothing was heard of sessions %s%s; they are suspected",
+                ", ".join(map(str, sessions[:NAMED_MAX])),
+                f" and {more} more" if more > 0 else "",
                 position=state.position,
                 sessions=sessions,
             )
