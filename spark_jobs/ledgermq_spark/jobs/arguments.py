@@ -6,6 +6,7 @@ import argparse
 import shutil
 import sys
 import tempfile
+import traceback
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from ledgermq.wire.topics.registry import RegistryError
 from ledgermq_spark.log.durable_files import check_writable
 from ledgermq_spark.log.session import is_submitted
 
-USAGE, UNREACHABLE = 2, 3
+USAGE, UNREACHABLE, UNPROVEN = 2, 3, 5
 Given = ParamSpec("Given")
 
 
@@ -101,7 +102,10 @@ def tell(stage: str, done: int, total: int) -> None:
 
 
 def job(main: Callable[Given, int]) -> Callable[Given, int]:
-    """A job's `main`: an error for people becomes one line and a code (2 usage, 3 cluster)."""
+    """A job's `main`: an error for people becomes one line and a code (2 usage, 3 cluster).
+
+    Any other is told as it came, with code 5: Python's own would be the verdict "anomalies".
+    """
 
     @wraps(main)
     def told(*arguments: Given.args, **named: Given.kwargs) -> int:
@@ -113,5 +117,14 @@ def job(main: Callable[Given, int]) -> Callable[Given, int]:
         except LedgerMQError as problem:
             print(f"error: {problem} ({problem.code})", file=sys.stderr)
             return UNREACHABLE if problem.code == "log-unreachable" else USAGE
+        except OSError as problem:
+            if problem.filename is None:
+                traceback.print_exc()
+                return UNPROVEN
+            print(f"error: {problem.filename}: {problem.strerror}", file=sys.stderr)
+            return USAGE
+        except Exception:
+            traceback.print_exc()
+            return UNPROVEN
 
     return told

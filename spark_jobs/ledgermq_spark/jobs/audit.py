@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from ledgermq_spark.audit.audit import AuditReport
 from ledgermq_spark.audit.report.report import json_report, write_report
 from ledgermq_spark.jobs.arguments import job, parser, where, work_directory
 from ledgermq_spark.jobs.run import run_audit
@@ -24,10 +25,18 @@ def main(arguments: list[str] | None = None) -> int:
     given = options.parse_args(arguments)
     with work_directory(given) as directory:
         report = run_audit(**where(given, directory), live_position=given.live_position)
+    # Before the report: the verdict is told though the disk is full.
+    _tell(report, as_json=given.json)
     page, _ = write_report(report, given.output)
-    if given.json:
+    if not given.json:
+        print(f"report: {page}")
+    return report.exit_code
+
+
+def _tell(report: AuditReport, *, as_json: bool) -> None:
+    if as_json:
         print(json_report(report))
-        return report.exit_code
+        return
     print(f"{report.queue_manager}@{report.position}: {report.verdict}")
     for one in report.anomalies[:SHOWN_MAX]:
         print(f"  {one.kind}: {one.summary} [{one.queue} {one.message_id}]")
@@ -35,8 +44,6 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"  the first {SHOWN_MAX} of {len(report.anomalies):,} anomalies; the report has all")
     for text in (*report.beyond, *report.unproven, *report.notes):
         print(f"  {text}")
-    print(f"report: {page}")
-    return report.exit_code
 
 
 if __name__ == "__main__":

@@ -1,5 +1,9 @@
 """Where a job writes is looked at before anything is read: its findings would be lost."""
 
+import errno
+import os
+from types import SimpleNamespace
+
 import pytest
 
 from ledgermq.cli.main import main
@@ -31,3 +35,38 @@ def test_an_audit_says_at_once_that_its_report_can_be_written_nowhere(below_a_fi
     """Its verdict would be lost with the report."""
     assert main(["audit", "--bootstrap", NOBODY, "--report", str(below_a_file)]) == 2
     assert f"a report {TOLD.format(below_a_file)}" in capsys.readouterr().err
+
+
+def full(path):
+    """What the system says of a file for which there is no room."""
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+
+def test_a_verdict_is_told_though_its_report_has_no_room(tmp_path, capsys, monkeypatch):
+    """Code 2, and a line: a traceback ended with 1, as an audit does that found anomalies."""
+    report = SimpleNamespace(
+        queue_manager="QM1", position=7, verdict="agrees", anomalies=(), unproven=(), notes=()
+    )
+    page = tmp_path / "audit.html"
+
+    def write(*_):
+        raise full(page)
+
+    monkeypatch.setattr(audit_job, "run_audit", lambda **_: report)
+    monkeypatch.setattr(audit_job, "write_report", write)
+    assert audit_job.main(["--output", str(tmp_path)]) == 2
+    told = capsys.readouterr()
+    assert "QM1@7: agrees" in told.out
+    assert told.err == f"error: {page}: No space left on device\n"
+
+
+@pytest.mark.parametrize("error", [RuntimeError("Spark"), ConnectionRefusedError(111, "Java")])
+def test_an_audit_that_failed_found_no_anomaly(error, tmp_path, capsys, monkeypatch):
+    """It is unproven, code 5: Python's own code for an error is the verdict of anomalies."""
+
+    def fail(**_):
+        raise error
+
+    monkeypatch.setattr(audit_job, "run_audit", fail)
+    assert audit_job.main(["--output", str(tmp_path)]) == 5
+    assert f"{type(error).__name__}: " in capsys.readouterr().err
