@@ -62,6 +62,15 @@ def test_a_header_does_not_become_a_property_that_only_others_set(name):
     assert properties.keys() == {HEADERS, TOPIC, PARTITION, OFFSET}
 
 
+@pytest.mark.parametrize("told", [(0, 0), (1, -1)])
+def test_a_record_without_a_timestamp_has_none_as_a_message(told):
+    """Kafka says -1 for one whose writer gave none: as a time that is in 1969."""
+    record = Unnamed()
+    record.headers = record.key = lambda: None
+    record.timestamp = lambda: told
+    assert properties_of(record).keys() == {TOPIC, PARTITION, OFFSET}
+
+
 def _sent(properties):
     """A message as it is delivered."""
     with MemoryBroker().connect() as connection, connection.session() as session:

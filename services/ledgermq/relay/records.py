@@ -30,6 +30,8 @@ PREFIX: Final = "LedgerMQ_Kafka"
 # Properties whose names begin so are set by clients and by LedgerMQ itself.
 RESERVED: Final = ("JMS", "LedgerMQ_")
 TOPIC, PARTITION, OFFSET = f"{PREFIX}Topic", f"{PREFIX}Partition", f"{PREFIX}Offset"
+# What Kafka says of a record whose writer gave none.
+NO_TIMESTAMP: Final = -1
 TIMESTAMP, HEADERS = f"{PREFIX}Timestamp", f"{PREFIX}Headers"
 # A key that is no text stands in the second, as base64.
 KEY, BINARY_KEY = f"{PREFIX}Key", f"{PREFIX}KeyBase64"
@@ -107,7 +109,7 @@ def properties_of(record: Record) -> dict[str, Any]:
         properties = {HEADERS: json.dumps(pairs)}
     properties |= {TOPIC: record.topic(), PARTITION: record.partition(), OFFSET: record.offset()}
     key, (kind, timestamp) = _bytes(record.key()), record.timestamp()
-    if kind:
+    if kind and timestamp != NO_TIMESTAMP:
         properties[TIMESTAMP] = timestamp
     if key is not None:
         text = _text(key)
