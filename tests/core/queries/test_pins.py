@@ -3,7 +3,9 @@
 import pytest
 
 from ledgermq.core.delivery.delivered_messages import delivered_message
+from ledgermq.core.queries import pins as asked
 from ledgermq.core.queries import questions as query
+from ledgermq.protocol.documents.pins import Pin
 from support.scripts.play import play
 from support.scripts.script import read_scripts
 
@@ -82,6 +84,19 @@ def test_no_more_pins_are_told_than_asked_for():
         ("queue:q", 1, 1, 1, "available"),
     ]
     assert document["needed_position"] == 1
+
+
+def test_pins_are_made_of_those_messages_only_that_are_told(monkeypatch):
+    """Of 20 queues with two messages each, 2 are told: not the first two of every queue."""
+    made, real = [], asked.document_of
+
+    def counted(kind, source, **given):
+        made.append(kind)
+        return real(kind, source, **given)
+
+    monkeypatch.setattr(asked, "document_of", counted)
+    pins("open", *(f"put q{number} A B -> enqueued 0..1" for number in range(20)), limit=2)
+    assert made.count(Pin) == 2
 
 
 def test_no_more_than_1_000_pins_are_told():

@@ -6,8 +6,11 @@ lives.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from heapq import nsmallest
 from itertools import chain
+from operator import itemgetter
 from typing import Final
 
 from ledgermq.core.moves import state_of
@@ -18,6 +21,7 @@ from ledgermq.protocol.documents.fields import Document, document_of
 from ledgermq.protocol.documents.pins import LogPins, Pin
 
 PINS_MAX: Final = 1_000
+Make = Callable[[], Document]
 
 
 def pins_document(state: QueueManager, limit: int) -> Document:
@@ -27,20 +31,7 @@ def pins_document(state: QueueManager, limit: int) -> Document:
     `needed_position` is the lowest of all these places, null where there is none.
     """
     wanted = max(1, min(limit, PINS_MAX))
-    found: list[tuple[int, int, int, int, Document]] = []
-    for created, queue in state.stores.items():
-        oldest = nsmallest(wanted, queue.messages.values(), key=_body_position)
-        found += [(*one.body_position, created, one.sequence, _pin(one)) for one in oldest]
-    for session in state.sessions.values():
-        open_puts = chain.from_iterable(session.open_puts.values())
-        oldest = nsmallest(wanted, open_puts, key=_body_position)
-        found += [(*one.body_position, -1, -1, _open_pin(one, session)) for one in oldest]
-    for put in state.blocked_puts.values():
-        found += [
-            (*one.body_position, -1, -1, _blocked_pin(one, put)) for one in put.messages[:wanted]
-        ]
-    found.sort(key=lambda one: one[:4])
-    pins = [one[4] for one in found[:wanted]]
+    pins = [make() for _, make in nsmallest(wanted, _oldest(state, wanted), key=itemgetter(0))]
     journal = state.journal.needs_from
     places = [one["body_position"] for one in pins[:1]] + ([] if journal is None else [journal])
     return document_of(
@@ -50,6 +41,23 @@ def pins_document(state: QueueManager, limit: int) -> Document:
         journal_position=journal,
         pins=pins,
     )
+
+
+def _oldest(state: QueueManager, wanted: int) -> Iterator[tuple[tuple[int, ...], Make]]:
+    """The oldest messages of everything that holds some: by what they are ordered, and their pin.
+
+    A pin is made only of those that are told: there may be many queues.
+    """
+    for created, queue in state.stores.items():
+        for one in nsmallest(wanted, queue.messages.values(), key=_body_position):
+            yield (*one.body_position, created, one.sequence), partial(_pin, one)
+    for session in state.sessions.values():
+        open_puts = chain.from_iterable(session.open_puts.values())
+        for one in nsmallest(wanted, open_puts, key=_body_position):
+            yield (*one.body_position, -1, -1), partial(_open_pin, one, session)
+    for put in state.blocked_puts.values():
+        for one in put.messages[:wanted]:
+            yield (*one.body_position, -1, -1), partial(_blocked_pin, one, put)
 
 
 def _body_position(message: Message) -> int:
