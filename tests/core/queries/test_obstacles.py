@@ -2,6 +2,7 @@
 
 import pytest
 
+from ledgermq.core.order import orders
 from ledgermq.core.queries import questions as query
 from ledgermq.protocol.documents.fields import status_of
 from ledgermq.protocol.documents.obstacles import QueueObstacles
@@ -328,3 +329,22 @@ def test_of_many_obstacles_the_first_are_told(consumers, monkeypatch):
     found = obstacles("open", *(f"consumer {number} q" for number in range(1, consumers + 1)))
     assert len(found.obstacles) == min(consumers, 10)
     assert found.more == (consumers > 10)
+
+
+def test_consumers_that_select_alike_are_asked_about_each_message_once(monkeypatch):
+    """However many there are: the worker stands still meanwhile."""
+    asked: list[str] = []
+    real = orders.matches
+
+    def counted(selector, message):
+        asked.append(selector.text)
+        return real(selector, message)
+
+    lines = ["open", "put q M*100 -> enqueued 0..99"]
+    for number in range(1, 101):
+        lines += [f"consumer {number} q selector=JMSPriority>8", f"get 1 consumer={number}"]
+    state = play(read_scripts("\n".join(lines))[0]).state
+    monkeypatch.setattr(orders, "matches", counted)
+    found = query.answer(state, {"kind": "OBSTACLES", "queue": "q"}, "QM1", "w").document
+    assert [one["cause"] for one in found["obstacles"]] == ["nothing-selected"] * 100
+    assert len(asked) == 100

@@ -7,7 +7,8 @@ when it is asked for, by a look at every message of the queue, so that no messag
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 from itertools import islice
 from typing import Final
 
@@ -24,6 +25,7 @@ from ledgermq.core.state.records import (
     Consumer,
     GroupedMessage,
     Message,
+    Order,
     Queue,
     Session,
     may_be_given,
@@ -33,6 +35,7 @@ from ledgermq.protocol.documents.obstacles import Obstacle, QueueObstacles
 from ledgermq.protocol.get_options import PLAIN
 
 OBSTACLES_MAX: Final = 1_000
+Wanted = dict[Order, Message | None]
 
 
 def obstacles_document(state: QueueManager, queue: Queue) -> Document:
@@ -53,9 +56,10 @@ def _obstacles(state: QueueManager, queue: Queue) -> Iterator[Document]:
     holders = _holders(state, queue)
     of_messages = [*_of_available(queue), *_of_waiting(queue), *_of_held(state, queue, holders)]
     yield from sorted(of_messages, key=lambda one: -one["messages"])
+    wanted = cache(partial(_wanted, queue))
     for consumer in queue.consumers.values():
         if consumer.open:
-            yield _of_consumer(queue, consumer, holders)
+            yield _of_consumer(queue, consumer, holders, wanted)
 
 
 def _obstacle(cause: str, **given: object) -> Document:
@@ -135,7 +139,9 @@ def _holders(state: QueueManager, queue: Queue) -> list[Consumer]:
     return [one for one in consumers if one.queue is queue and one.in_flight]
 
 
-def _of_consumer(queue: Queue, consumer: Consumer, holders: list[Consumer]) -> Document:
+def _of_consumer(
+    queue: Queue, consumer: Consumer, holders: list[Consumer], wanted: Callable[[], Wanted]
+) -> Document:
     """The first thing that keeps a consumer from getting a message."""
     session = consumer.session
     about: Document = {}
@@ -154,7 +160,7 @@ def _of_consumer(queue: Queue, consumer: Consumer, holders: list[Consumer]) -> D
     elif not is_turn_of(consumer):
         cause, about = "fifo-mode", {"detail": _serialized_behind(queue, holders)}
     else:
-        cause, about = _of_what_it_wants(queue, consumer)
+        cause, about = _of_what_it_wants(queue, consumer, wanted)
     return _obstacle(
         cause,
         session=session.handle,
@@ -184,7 +190,9 @@ def _serialized_behind(queue: Queue, holders: list[Consumer]) -> str:
     return f"{what} of session {session.handle} is to end first"
 
 
-def _of_what_it_wants(queue: Queue, consumer: Consumer) -> tuple[str, Document]:
+def _of_what_it_wants(
+    queue: Queue, consumer: Consumer, wanted: Callable[[], Wanted]
+) -> tuple[str, Document]:
     """Why a consumer that may have messages gets none of those that are there."""
     position, options = consumer.group_position, consumer.options
     if position is not None and options.logical_order:
@@ -194,13 +202,11 @@ def _of_what_it_wants(queue: Queue, consumer: Consumer) -> tuple[str, Document]:
     if not queue.counts[AVAILABLE]:
         return "nothing-available", {}
     if consumer.order is not None:
-        available = (one for one in queue.messages.values() if one.is_available)
-        wanted = [one for one in available if consumer.order.wants(one)]
-        if not wanted:
+        if consumer.order not in wanted():
             return "nothing-selected", {"detail": _selection_of(consumer)}
-        missing = _incomplete(consumer, wanted)
-        if missing is not None:
-            return "group-incomplete", missing
+        incomplete = wanted()[consumer.order]
+        if incomplete is not None:
+            return "group-incomplete", _missing_of(incomplete)
     return ("bonded-to-others" if queue.affinity is not None else "nothing-available"), {}
 
 
@@ -211,12 +217,26 @@ def _selection_of(consumer: Consumer) -> str:
     return " with ".join(texts)
 
 
-def _incomplete(consumer: Consumer, wanted: Iterable[Message]) -> Document | None:
-    """The first group, of those that a consumer would get whole, of which something is missing."""
-    for message in wanted:
-        if isinstance(message, GroupedMessage) and not is_permitted(consumer.options, message):
-            group = message.group
-            piece = first_missing(group) or "all of it is there, but not available"
-            detail = f"of group {group.group_id.hex()} {piece}"
-            return {"group_id": group.group_id.hex(), "detail": detail}
-    return None
+def _wanted(queue: Queue) -> Wanted:
+    """The orders that want something of what is available, by one look at each message.
+
+    With the first message of a group that an order would give whole, and of which something is
+    missing; None: there is none.
+    """
+    found: Wanted = {}
+    for message in queue.messages.values():
+        if not message.is_available:
+            continue
+        for order in queue.orders_by_value.candidates(message):
+            if found.get(order) is None and order.wants(message):
+                is_whole = not isinstance(message, GroupedMessage)
+                is_whole = is_whole or is_permitted(order.options, message)
+                found[order] = None if is_whole else message
+    return found
+
+
+def _missing_of(message: Message) -> Document:
+    group = message.group
+    assert group is not None, "it is of a group"
+    piece = first_missing(group) or "all of it is there, but not available"
+    return {"group_id": group.group_id.hex(), "detail": f"of group {group.group_id.hex()} {piece}"}
