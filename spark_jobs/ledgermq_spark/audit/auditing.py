@@ -274,11 +274,14 @@ def witnessed(
 
 def _declaration_notes(operations: Frame) -> list[str]:
     """Who declared what skipped, in the order of the log; of declarations that count, the first."""
-    return [
+    declared = _declarations(operations)
+    notes = [
         f"positions {one.first} to {one.last} were declared skipped at position {position} by "
         f"{one.actor}: {one.reason}"
-        for position, one in islice(_declarations(operations), NOTES_MAX)
+        for position, one in islice(declared, NOTES_MAX)
     ]
+    more = sum(1 for _ in declared)
+    return [*notes, f"positions were declared skipped {more:,} times more"] if more else notes
 
 
 def _declarations(operations: Frame) -> Iterator[tuple[int, PositionsSkipped]]:

@@ -22,6 +22,7 @@ from ledgermq_spark.journal.archive import Archive
 from ledgermq_spark.laws.engines.engine import Frame
 from ledgermq_spark.log.other_partitions import records_elsewhere
 from ledgermq_spark.log.positions import partition_ranges
+from ledgermq_spark.pages.page import counted
 from ledgermq_spark.rebuild.checkpoints import Checkpoints
 from ledgermq_spark.tables.traffic import LISTED_MAX
 
@@ -121,7 +122,8 @@ def archive_anchors(directory: Path | None, queue_manager: str) -> list[Anchor]:
 
 # Records of the lanes that are neither chunk nor answer.
 UNREADABLE: Final = f"""
-SELECT lane_partition, lane_offset, detail FROM {{rows}} WHERE kind = 'Unreadable'
+SELECT lane_partition, lane_offset, detail, count(*) OVER () AS in_all
+FROM {{rows}} WHERE kind = 'Unreadable'
 ORDER BY lane_partition, lane_offset LIMIT {LISTED_MAX}
 """
 
@@ -175,14 +177,17 @@ def hear(work: Work, lanes: Frame, checkpoints: Checkpoints, noted: Noted) -> Wi
 
 
 def _unreadable_chunks(recorded: Frame) -> list[Evidence]:
-    """Records of the lanes that are neither chunk nor answer."""
+    """Records of the lanes that are neither chunk nor answer; the last says how many others are."""
+    rows = recorded.rows(UNREADABLE)
+    more = rows[-1]["in_all"] - len(rows) if rows else 0
+    others = f", nor can {counted(more, 'more records')}" if more else ""
     return [
         Evidence(
             kind="altered outcome",
             source="outcomes",
             summary=f"record {row['lane_offset']} of outcomes partition {row['lane_partition']} "
-            "cannot be read",
+            f"cannot be read{others if row is rows[-1] else ''}",
             found=row["detail"] or "",
         )
-        for row in recorded.rows(UNREADABLE)
+        for row in rows
     ]
