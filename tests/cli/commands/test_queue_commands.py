@@ -7,6 +7,7 @@ import pytest
 
 import ledgermq
 from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
+from ledgermq.core.queries.obstacles import OBSTACLES_MAX
 
 pytestmark = pytest.mark.kafka
 
@@ -329,3 +330,15 @@ def test_queue_why_of_a_queue_that_is_not_there_is_refused(cli):
     answer = cli("queue", "why", "nowhere")
     assert answer.code == REFUSED
     assert "nowhere" in answer.err
+
+
+def test_why_says_that_there_are_more_obstacles_to_pipes_too(cli, queue, connection):
+    """Once only whoever sat at a terminal was told that a thousand rows are not all."""
+    put(connection, queue, "kept")
+    with connection.session() as session:
+        kept = [session.consumer(f"queue:{queue}") for _ in range(OBSTACLES_MAX + 1)]
+        answer = cli("queue", "why", queue)
+        assert len(answer.lines) == OBSTACLES_MAX + 1
+        assert f"there are more: these are the first {OBSTACLES_MAX}" in answer.err
+        assert cli("queue", "why", queue, "--json").document["more"]
+        assert kept

@@ -136,9 +136,10 @@ def why(target: Target, output: Output, name: str) -> None:
         told = {key: cell_text(listed[key]) for key in ("session", "consumer")}
         rows.append({**listed, **told, "why": one.text})
     output.remark(found.summary)
-    more = "; there are more" if found.more else ""
-    caption = f"at {target.named(found.position)}{more}"
+    caption = f"at {target.named(found.position)}"
     output.table(OBSTACLE_COLUMNS, rows, caption=caption, document=document)
+    if found.more:
+        output.remark(f"there are more: these are the first {len(rows)}")
 
 
 @queue.command()
