@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ledgermq.cli.printing.output import Output
+from ledgermq.cli.printing.output import Output, count_of
 from ledgermq.wire.content.journaled import JournaledMessage
 from ledgermq.wire.content.replayed import put_named
 
@@ -31,6 +31,9 @@ class LeftOut:
         """Says which; returns what is to be added to a sentence that says how many were put."""
         for one in self.named:
             output.remark(f"left out: the message put at {one}")
+        if self.count > len(self.named):
+            more = count_of(self.count - len(self.named), "message")
+            output.remark(f"left out: {more} more")
         they = "it" if self.count == 1 else "they"
         why = f", {self.count:,} left out because {they} cannot be put again"
         return why if self.count else ""
