@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import shutil
 import sys
 import tempfile
@@ -118,10 +119,13 @@ def job(main: Callable[Given, int]) -> Callable[Given, int]:
             print(f"error: {problem} ({problem.code})", file=sys.stderr)
             return UNREACHABLE if problem.code == "log-unreachable" else USAGE
         except OSError as problem:
-            if problem.filename is None:
+            # Arrow names no file where the disk is full.
+            is_full = problem.errno in (errno.ENOSPC, errno.EDQUOT)
+            place = problem.filename or ("intermediate results (--work)" if is_full else None)
+            if place is None:
                 traceback.print_exc()
                 return UNPROVEN
-            print(f"error: {problem.filename}: {problem.strerror}", file=sys.stderr)
+            print(f"error: {place}: {problem.strerror}", file=sys.stderr)
             return USAGE
         except Exception:
             traceback.print_exc()

@@ -70,3 +70,15 @@ def test_an_audit_that_failed_found_no_anomaly(error, tmp_path, capsys, monkeypa
     monkeypatch.setattr(audit_job, "run_audit", fail)
     assert audit_job.main(["--output", str(tmp_path)]) == 5
     assert f"{type(error).__name__}: " in capsys.readouterr().err
+
+
+def test_a_full_disk_for_intermediate_results_is_one_line(tmp_path, capsys, monkeypatch):
+    """Arrow says what was refused, not where."""
+
+    def fail(**_):
+        raise OSError(errno.ENOSPC, "Error writing bytes to file")
+
+    monkeypatch.setattr(rebuild_job, "rebuild_at", fail)
+    assert rebuild_job.main(["--output", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert told == "error: intermediate results (--work): Error writing bytes to file\n"
