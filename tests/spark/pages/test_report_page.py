@@ -7,6 +7,7 @@ import pytest
 from ledgermq_spark.audit.conservation import summary_of
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.report.report import html_report, json_report
+from ledgermq_spark.rebuild.rebuilt import GROUPS_MAX
 from support.pages.reading import HOSTILE, Page
 from support.pages.reports import START_US, law_of, proof_of, report_of, settlement_of, total_of
 
@@ -184,6 +185,14 @@ def test_one_of_a_kind_is_told_as_one():
     page = html_report(report_of(compared={"queues": 1, "deliveries": 1}, never_used=[idle]))
     for number, what in (("1", "queue"), ("1", "delivery"), ("1", "never used")):
         assert f"<b>{number}</b><span>{what}</span>" in page
+
+
+def test_a_page_says_where_a_rebuild_tells_no_more_groups():
+    """Of 100,000 unfinished groups the rebuild tells 10,000: the page took that for all of them."""
+    group = hostile_report().stuck_groups[0]
+    for count, told in ((GROUPS_MAX - 1, "9,999 groups"), (GROUPS_MAX, "10,000 or more groups")):
+        report = report_of(stuck_groups=[group] * 500, in_all={"stuck_groups": count})
+        assert f"500 of {told}" in Page(html_report(report)).text
 
 
 def test_what_users_name_is_text_on_the_page():
