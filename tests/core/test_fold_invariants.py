@@ -210,6 +210,10 @@ def _in_flight_count_wrong(state):
     state.sessions[0].consumers[1].in_flight = 3
 
 
+def _in_flight_by_queue_wrong(state):
+    state.sessions[0].in_flight.clear()
+
+
 def _closed_consumer_lingers(state):
     consumer = state.sessions[0].consumers[2]
     consumer.open = False
@@ -285,6 +289,7 @@ BROKEN = [
     (_delivery_of_another_queue, "of another queue"),
     (_delivery_that_is_gone, "is gone"),
     (_in_flight_count_wrong, "in flight"),
+    (_in_flight_by_queue_wrong, "in flight by queue"),
     (_closed_consumer_lingers, "lingers"),
     (_open_consumer_is_no_receiver, "as receiver"),
     (_closed_consumer_is_a_receiver, "as receiver"),

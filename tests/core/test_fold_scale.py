@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 
 import pytest
 
@@ -268,6 +269,29 @@ def test_a_message_costs_the_same_with_a_thousand_consumers_that_select_other_va
         assert delivered.consumer == number + 1
     assert len(evaluations) == len(looked_at) == 1_000
     assert not driver.state.queues["q"].filled_orders
+
+
+def test_a_limit_of_a_session_costs_a_message_one_look_at_each_of_its_consumers():
+    """What a session holds of a queue is counted, not added up for each of them (SES-07)."""
+    driver, consumers, calls = Driver(), 400, 0
+    session = driver.open(1)
+    for number in range(1, consumers + 1):
+        driver.do(op.OpenConsumer, session, consumer=number, destination="queue:q")
+    driver.do(op.AlterQueue, session, queue="q", unacknowledged_max=1_000)
+    for number in range(1, consumers + 1):
+        driver.do(op.Get, session, consumer=number, credit=1)
+
+    def counted(frame, event, argument):
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(counted)
+    try:
+        driver.do(op.Put, session, destination="queue:q", messages=[colored(1, "red")])
+    finally:
+        sys.setprofile(None)
+    assert driver.state.queues["q"].in_flight == 1
+    assert calls < 50 * consumers
 
 
 def test_consumers_that_are_passed_over_do_not_pile_up():

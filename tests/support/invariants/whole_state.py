@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from ledgermq.core.delivery.recipients import is_paused
@@ -200,6 +201,8 @@ def _check_session(state: QueueManager, session: Session) -> None:
     assert session.transacted or not session.open_puts, f"{where}: open puts"
     assert session.suspected or not session.confirmed or session.deadline < 0, f"{where}: deadline"
     numbers = list(session.deliveries)
+    by_queue = Counter(one.queue.created_position for one in session.deliveries.values())
+    assert session.in_flight == by_queue, f"{where}: in flight by queue"
     assert numbers == sorted(numbers), f"{where}: deliveries out of order"
     assert all(number < session.next_delivery for number in numbers), f"{where}: next delivery"
     assert session.handed_through < session.next_delivery, f"{where}: handed through"

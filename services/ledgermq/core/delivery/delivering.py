@@ -68,7 +68,7 @@ def _give(entry: Entry, consumer: Consumer, messages: Sequence[Message], cost: i
     after = in_flight_of(consumer.session)
     move(entry, queue, messages, AVAILABLE, after, flight=(consumer, ()))
     follow(entry, consumer, position_after(messages[-1]))
-    consumer.in_flight += count
+    consumer.hold(count)
     consumer.credit -= cost
     entry.state.wait_order += count
     consumer.waiting_since = entry.state.wait_order

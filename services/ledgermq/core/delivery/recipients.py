@@ -205,8 +205,7 @@ def _room(consumer: Consumer) -> int:
     limit = consumer.queue.unacknowledged_max
     if not limit:
         return consumer.credit
-    others = consumer.session.consumers.values()
-    held = sum(one.in_flight for one in others if one.queue is consumer.queue)
+    held = consumer.session.in_flight.get(consumer.queue.created_position, 0)
     return min(consumer.credit, limit - held)
 
 

@@ -53,7 +53,7 @@ def end_flight(
     if consumer.doubt or session.handed_doubts:
         for delivery in deliveries:
             leave_flight(entry, consumer, delivery)
-    consumer.in_flight -= len(messages)
+    consumer.hold(-len(messages))
     join_waiting(consumer)
     if not consumer.open and not consumer.in_flight:
         del session.consumers[consumer.number]

@@ -168,7 +168,7 @@ def _restore_delivery(session: Session, entry: Record) -> None:
     message = consumer.queue.messages[entry["sequence"]]
     session.deliveries[entry["delivery"]] = message
     message.consumer = consumer
-    consumer.in_flight += 1
+    consumer.hold(1)
 
 
 def _restore_open_puts(state: QueueManager, session: Session, entry: Record) -> None:

@@ -485,6 +485,14 @@ class Consumer:
     def key(self) -> tuple[int, int]:
         return (self.session.handle, self.number)
 
+    def hold(self, count: int) -> None:
+        """Counts so many deliveries more, or fewer, that are in flight."""
+        held, created = self.session.in_flight, self.queue.created_position
+        self.in_flight += count
+        held[created] = held.get(created, 0) + count
+        if not held[created]:
+            del held[created]
+
 
 @dataclass(slots=True, eq=False, repr=False)
 class Connection:
@@ -520,6 +528,8 @@ class Session:
     consumer_highest: int = 0
     consumers: dict[int, Consumer] = field(default_factory=dict)
     deliveries: dict[int, Message] = field(default_factory=dict)
+    # How many of them each of its queues has, by creation; those that have some.
+    in_flight: dict[int, int] = field(default_factory=dict)
     # Up to where the application was handed everything; what is in flight above that and was
     # reported as handed over too.
     handed_through: int = 0
