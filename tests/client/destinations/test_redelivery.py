@@ -166,11 +166,11 @@ def test_aio_sessions_consumers_and_producers_have_delays_and_limits():
             async with session.consumer("queue:q", redelivery_delay_ms=2_000) as consumer:
                 assert (await consumer.receive(5)).backout_count == 0
                 await session.recover()
-                assert connection.admin.queue_status("q").delayed == 1
+                assert (await connection.admin.queue_status("q")).delayed == 1
                 broker.advance(2)
                 assert (await consumer.receive(5)).backout_count == 1
                 await session.recover()
                 broker.advance(2)
-                assert connection.admin.queue_status("q").dropped == 1
+                assert (await connection.admin.queue_status("q")).dropped == 1
 
     asyncio.run(run())

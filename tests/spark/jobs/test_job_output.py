@@ -45,7 +45,13 @@ def full(path):
 def test_a_verdict_is_told_though_its_report_has_no_room(tmp_path, capsys, monkeypatch):
     """Code 2, and a line: a traceback ended with 1, as an audit does that found anomalies."""
     report = SimpleNamespace(
-        queue_manager="QM1", position=7, verdict="agrees", anomalies=(), unproven=(), notes=()
+        queue_manager="QM1",
+        position=7,
+        verdict="agrees",
+        anomalies=(),
+        beyond=(),
+        unproven=(),
+        notes=(),
     )
     page = tmp_path / "audit.html"
 
