@@ -130,6 +130,18 @@ GOING_BACK = pytest.mark.parametrize(
 )
 
 
+def going_back(route, connection, mode, back):
+    """A session with two deliveries that go back, which nobody waits for, and its consumer."""
+    route.silent |= {Rollback, Recover}
+    session = connection.session(ack=mode)
+    consumer = session.consumer("queue:q")
+    route.tell(delivered(0, session.handle, 1, 2, consumer._shared.buffer.number))
+    assert consumer.receive_many(2, timeout=20)
+    with pytest.raises(ledgermq.OutcomeUnknownError) as caught:
+        getattr(session, back)(timeout=0.05)
+    return session, consumer, caught.value
+
+
 @GOING_BACK
 @pytest.mark.parametrize("is_refused", [True, False])
 def test_what_is_going_back_is_not_settled_behind_it(
@@ -139,19 +151,14 @@ def test_what_is_going_back_is_not_settled_behind_it(
 
     It was refused, and what had been sent since was undone. Refused, nothing has gone back.
     """
-    route.silent |= {Rollback, Recover, operation}
-    session = connection.session(ack=mode)
-    consumer = session.consumer("queue:q")
-    route.tell(delivered(0, session.handle, 1, 2, consumer._shared.buffer.number))
-    assert consumer.receive_many(2, timeout=20)
-    with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
-        getattr(session, back)(timeout=0.05)
+    route.silent.add(operation)
+    session, _, doubt = going_back(route, connection, mode, back)
     if is_refused:
         refuse(
             route, [*route.written(Rollback), *route.written(Recover)][0], Reason.DELIVERY_UNKNOWN
         )
         with pytest.raises(ledgermq.DeliveryUnknownError):
-            doubt.value.resolve(20)
+            doubt.resolve(20)
     with contextlib.suppress(ledgermq.OutcomeUnknownError):
         getattr(session, settle)(timeout=0.05)
     named = [one.deliveries for one in route.written(operation) if one.deliveries]
@@ -163,16 +170,11 @@ def test_what_went_back_though_nobody_waited_so_long_is_not_held(
     route, connection, mode, back, settle, operation
 ):
     """What is settled next is what was got since."""
-    route.silent |= {Rollback, Recover, operation}
-    session = connection.session(ack=mode)
-    consumer = session.consumer("queue:q")
-    route.tell(delivered(0, session.handle, 1, 2, consumer._shared.buffer.number))
-    assert consumer.receive_many(2, timeout=20)
-    with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
-        getattr(session, back)(timeout=0.05)
+    route.silent.add(operation)
+    session, consumer, doubt = going_back(route, connection, mode, back)
     withdrawn = [*route.written(Rollback), *route.written(Recover)][0]
     route.tell(returned(0, session.handle, withdrawn.session_sequence))
-    doubt.value.resolve(20)
+    doubt.resolve(20)
     route.tell(delivered(0, session.handle, 3, 1, consumer._shared.buffer.number))
     assert consumer.receive(20) is not None
     with pytest.raises(ledgermq.OutcomeUnknownError):
