@@ -56,6 +56,15 @@ def test_the_reason_is_that_of_the_first_error(monkeypatch):
     assert log.endswith(".log")
 
 
+def test_what_fails_because_of_ctrl_c_is_ctrl_c(monkeypatch):
+    """PySpark tidies up behind an interrupted job, and sometimes finds no Java that answers."""
+    monkeypatch.setattr(session, "spark_session", lambda **_: Session())
+    failed = FailedJobError()
+    failed.__context__ = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt), quiet_spark(1):
+        raise failed
+
+
 class FullJavaError(Exception):
     """Stands for what py4j raises where Java's memory is out."""
 

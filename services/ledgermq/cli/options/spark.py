@@ -116,6 +116,8 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
             # Whoever asks a Java that has ended finds nobody who listens.
             if not of_spark and not isinstance(error, ConnectionError):
                 raise
+            if _is_of_ctrl_c(error):
+                raise KeyboardInterrupt from error
             is_java_heard = session is None or _of_java(error) is not None
             reason = None if is_java_heard else _end_of_java(log)
             if reason is None and not of_spark:
@@ -350,6 +352,13 @@ def _of_a_task(reason: str) -> LedgerMQError | None:
     error = kind.__new__(kind)
     LedgerMQError.__init__(error, told[3])
     return error
+
+
+def _is_of_ctrl_c(error: BaseException | None) -> bool:
+    """Whether it came while Ctrl-C ended a job: PySpark tidies up then, and may find no Java."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _of_java(error: Exception) -> Any:
