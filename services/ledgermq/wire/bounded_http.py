@@ -27,9 +27,14 @@ class Answer(NamedTuple):
     reason: str
     page: bytes
 
+    @property
+    def is_good(self) -> bool:
+        """Whether the status is one of success."""
+        return 200 <= self.status < 300
+
     def check(self) -> None:
         """ConnectionError if the status is none of success."""
-        if not 200 <= self.status < 300:
+        if not self.is_good:
             raise ConnectionError(f"HTTP Error {self.status}: {self.reason}")
 
 

@@ -34,7 +34,7 @@ from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.laws.law import Law
 from ledgermq_spark.pages.page import counted
 from ledgermq_spark.rebuild.checkpoints import Checkpoint
-from ledgermq_spark.rebuild.rebuilt import GROUPS_MAX, Rebuilt
+from ledgermq_spark.rebuild.rebuilt import Rebuilt, or_more
 from ledgermq_spark.tables.totals import Total, totals_of
 from ledgermq_spark.tables.traffic import (
     LISTED_MAX,
@@ -276,8 +276,8 @@ def _stuck_notes(stuck: list[dict[str, Any]]) -> list[str]:
     if not stuck:
         return []
     oldest = sum(1 for one in stuck if one["oldest"])
-    more = " or more" if len(stuck) == GROUPS_MAX else ""
-    told = f"groups that are not complete while messages of them wait: {len(stuck):,}{more}"
+    count = f"{len(stuck):,}{or_more(len(stuck))}"
+    told = f"groups that are not complete while messages of them wait: {count}"
     return [f"{told}; of these the oldest in their queues: {oldest:,}"]
 
 

@@ -59,6 +59,11 @@ SMALL = ("end", "chain", "root", "stopped", *STATUSES)
 LISTED = ("skipped", "digest")
 
 
+def or_more(groups: int) -> str:
+    """What follows the number of groups that lack something, if there may be others."""
+    return " or more" if groups == GROUPS_MAX else ""
+
+
 class Digests(NamedTuple):
     """What a checkpoint at a position must have: the digest of the state, and the chain."""
 

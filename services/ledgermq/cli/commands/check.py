@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPException, InvalidURL
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 from click.core import ParameterSource
@@ -24,14 +24,12 @@ from ledgermq.cli.options.together import Command, Count, Long, Number
 from ledgermq.cli.printing.exits import CHECK_FAILED, UNREACHABLE, exit_code_of
 from ledgermq.cli.printing.findings import BAD, GOOD, WARNING, Finding, print_findings
 from ledgermq.cli.printing.output import Output, count_of
+from ledgermq.client.connection import Connection
 from ledgermq.errors import InvalidDestinationError, LedgerMQError, QueueManagerNotFoundError
 from ledgermq.wire.bounded_http import ask
 from ledgermq.wire.framing.checkpoint_keys import parse_key
 from ledgermq.wire.topics.reading import PartitionReader, latest_values
 from ledgermq.wire.topics.registry import Claim, list_queue_managers
-
-if TYPE_CHECKING:
-    from ledgermq.client.connection import Connection
 
 WHY_NO_TOPIC: Final = "a topic holds no messages that could be looked at: check a queue"
 # Test messages carry a name of their own in this, and are gone when nobody took them for so long.
@@ -210,7 +208,7 @@ def _health(address: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         told = None
     found: dict[str, Any] = told if isinstance(told, dict) else {}
-    if not 200 <= answer.status < 300 and (waits := found.get("reason")):
+    if not answer.is_good and (waits := found.get("reason")):
         raise ValueError(f"the worker waits: {waits}")
     answer.check()
     if not {"worker", "ready"} <= found.keys() or not isinstance(found.get("queue_managers"), dict):

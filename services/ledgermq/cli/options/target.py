@@ -25,6 +25,7 @@ import ledgermq
 from ledgermq.cli.options.running import DATA_DIRECTORY_DEFAULT, running, running_bootstrap
 from ledgermq.cli.options.together import DIRECTORY, GIVEN, Command, Number, together
 from ledgermq.cli.printing.output import Output
+from ledgermq.client.connection import Connection
 from ledgermq.errors import (
     BrokerUnavailableError,
     LedgerMQError,
@@ -40,7 +41,6 @@ from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim, find_queue_manager
 
 if TYPE_CHECKING:
-    from ledgermq.client.connection import Connection
     from ledgermq_spark.log.positions import PartitionRange
 
 

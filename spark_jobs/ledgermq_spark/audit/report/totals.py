@@ -8,7 +8,7 @@ from typing import Any
 from ledgermq_spark.audit.audit import AuditReport
 from ledgermq_spark.pages.chart import lasted
 from ledgermq_spark.pages.page import moment, number, section, table
-from ledgermq_spark.rebuild.rebuilt import GROUPS_MAX
+from ledgermq_spark.rebuild.rebuilt import or_more
 from ledgermq_spark.tables.totals import FATES
 
 FATE_COLUMNS = tuple((one.replace(" ", "_"), one.capitalize()) for one in FATES)
@@ -146,8 +146,7 @@ def _stuck(report: AuditReport) -> str:
         "nothing of these; <i>oldest</i>: nothing older waits in the queue."
     )
     count = report.count("stuck_groups")
-    # A rebuild tells no more of them.
-    what = "or more groups" if count == GROUPS_MAX else "groups"
+    what = f"{or_more(count)} groups".strip()
     body = table(head, rows, frozenset({3, 4, 7}), what=what, in_all=count)
     return section("Groups that are not complete", body, note)
 
