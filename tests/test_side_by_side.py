@@ -15,6 +15,7 @@ SCRIPT = side_by_side.__file__
 def _item(name, *marks, asks=()):
     return SimpleNamespace(
         path=side_by_side.ROOT / name,
+        nodeid=f"{name}::test",
         fixturenames=asks,
         get_closest_marker=lambda mark: mark if mark in marks else None,
     )
@@ -82,27 +83,37 @@ def test_who_begins_with_a_schema_registry_takes_all_that_ask_for_it(tmp_path):
     assert list(first) == list(second) == []
 
 
+ALL = ("takes x::a", "passed x::a", "takes x::b", "took all that was left")
+
+
 @pytest.mark.parametrize(
-    ("whole", "remembered"), [(True, {"x::a": True, "y::b": True}), (False, None)]
+    ("first", "second", "codes", "remembered"),
+    [
+        pytest.param(ALL, ("takes y::c", "passed y::c"), (1, 0), ["x::b"], id="failed"),
+        pytest.param(
+            ALL, ("takes y::c", "takes y::d"), (1, -9), ["x::b", "y::c", "y::d"], id="died"
+        ),
+        pytest.param(ALL[:3], ("takes y::c",), (-9, 1), None, id="all died"),
+        pytest.param(ALL, ("takes y::c",), (1, 2), None, id="interrupted"),
+    ],
 )
-def test_what_failed_on_either_side_is_run_again(whole, remembered, tmp_path, monkeypatch):
-    """By `--last-failed`; where a side broke off nobody knows what failed, and nothing is."""
-    monkeypatch.setattr(side_by_side, "ROOT", tmp_path)
+def test_what_did_not_pass_is_run_again(first, second, codes, remembered, tmp_path, monkeypatch):
+    """By `--last-failed`; where some were taken by none, or all was interrupted, nothing is."""
+    monkeypatch.chdir(tmp_path)
     kept = tmp_path / ".pytest_cache/v/cache/lastfailed"
     kept.parent.mkdir(parents=True)
     kept.write_text('{"old::c": true}')
-    for number, failed in ((1, "x::a"), (2, "y::b")):
-        found = tmp_path / f"cache-{number}/v/cache/lastfailed"
-        found.parent.mkdir(parents=True)
-        found.write_text(json.dumps({failed: True}))
-    side_by_side._remember_failures(tmp_path, whole=whole)
-    assert (json.loads(kept.read_text()) if kept.exists() else None) == remembered
+    for number, steps in ((1, first), (2, second)):
+        (tmp_path / f"steps-{number}").write_text("".join(f"{step}\n" for step in steps))
+    side_by_side._remember_failures(tmp_path, list(codes))
+    assert (list(json.loads(kept.read_text())) if kept.exists() else None) == remembered
 
 
-def test_no_test_at_all_is_a_failure():
+def test_no_test_at_all_is_a_failure(tmp_path):
     """As with one pytest: exit code 5, and what either said stands behind its number."""
     ended = subprocess.run(
         [sys.executable, SCRIPT, "-q", "-k", "no_such_test", __file__],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
@@ -110,3 +121,20 @@ def test_no_test_at_all_is_a_failure():
     assert ended.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
     starts = {line[:4] for line in ended.stdout.splitlines()}
     assert starts >= {*(f"{side} | " for side in side_by_side.SIDES), "all:"}
+
+
+def test_a_process_that_hangs_says_where_and_costs_only_itself(tmp_path):
+    """The time limit of a test is a signal that Python handles, which a hang in C never lets it."""
+    hangs = side_by_side.ROOT / "tests/support/hanging.py"
+    ended = subprocess.run(
+        [sys.executable, SCRIPT, "-q", "-o", "timeout=1", hangs],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == pytest.ExitCode.TESTS_FAILED
+    assert f'File "{hangs}", line 15 in test_that_hangs' in ended.stdout
+    assert len([line for line in ended.stdout.splitlines() if "no tests ran" in line]) == 4
+    failed = json.loads((tmp_path / ".pytest_cache/v/cache/lastfailed").read_text())
+    assert [test.partition("::")[2] for test in failed] == ["test_behind", "test_that_hangs"]

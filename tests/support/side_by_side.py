@@ -11,11 +11,15 @@ module this is the parent, which starts that one with the arguments given, prefi
 and ends as the worst of them. It also starts the broker that they share, once one of them asks for
 it: the more Java a machine compiles, the less it tests. Files that ask for a schema registry are
 taken as one, so that it is started once. Loaded by pytest as a plugin it is what the others do.
+
+A process that dies, or hangs so that no time limit of a test ends it, costs only itself: it says
+where it stood, the others take what is left, and `pytest --last-failed` runs what it had taken.
 """
 
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import gc
 import json
 import os
@@ -64,12 +68,21 @@ LONGEST = {
 OF_BROKERS, OF_SPARK, OF_THE_REST, OF_LAST_BROKERS, OF_MIDDLE_BROKERS = SIDES = (1, 2, 3, 4, 5)
 # In the directory of what all have begun: made by who wants the broker, and by who started it.
 WANTED, ADDRESS = "broker-wanted", "broker-address"
-# In the same: how each of them ended.
-CODES = "codes.json"
+# In the same: how each of them ended, and what each one did, a line per step.
+CODES, STEPS = "codes.json", "steps-{number}"
+TAKES, PASSED, TOOK_ALL = "takes", "passed", "took all that was left"
+# What is left where a test hangs: where a process says what it was doing, past all capturing.
+LAST_WORDS = pytest.StashKey[int]()
+# After the time limit of a test, or as long again: enough to tear down what it started.
+TEAR_DOWN_SECONDS = 120.0
 LOOK_SECONDS = 0.1
 BROKER_SECONDS = 120.0
 PR_SET_PDEATHSIG = 1
-WHOLE_RUNS = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+BROKEN_OFF = (
+    pytest.ExitCode.INTERRUPTED,
+    pytest.ExitCode.INTERNAL_ERROR,
+    pytest.ExitCode.USAGE_ERROR,
+)
 
 
 def main(arguments: list[str]) -> int:
@@ -77,6 +90,7 @@ def main(arguments: list[str]) -> int:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="ledgermq-tests-") as directory:
         process, outputs = _start(Path(directory), arguments)
+        signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         threads = [
             threading.Thread(target=_print_lines, args=(number, output))
             for number, output in outputs.items()
@@ -94,7 +108,7 @@ def main(arguments: list[str]) -> int:
         codes = [process.returncode]
         if (Path(directory) / CODES).exists():
             codes = json.loads((Path(directory) / CODES).read_text(encoding="utf-8"))
-        _remember_failures(Path(directory), whole=all(code in WHOLE_RUNS for code in codes))
+        _remember_failures(Path(directory), codes)
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     ran = [code for code in codes if code != pytest.ExitCode.NO_TESTS_COLLECTED]
     code = max((abs(one) for one in ran), default=int(pytest.ExitCode.NO_TESTS_COLLECTED))
@@ -109,7 +123,7 @@ def _start(
     pipes = {number: os.pipe() for number in SIDES}
     writing = {number: end for number, (_, end) in pipes.items()}
     command = [sys.executable, "-u", "-m", "pytest", "-p", "support.side_by_side"]
-    command += ["-o", f"cache_dir={directory / 'cache-0'}", *arguments]
+    command += ["-p", "no:cacheprovider", *arguments]
     path = [str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
     # Kept bytecode: else every process that they start compiles all of us.
     environment = {name: os.environ[name] for name in os.environ if name != BYTECODE_VARIABLE}
@@ -155,16 +169,23 @@ def _print_lines(number: int, output: TextIO) -> None:
             sys.stdout.flush()
 
 
-def _remember_failures(directory: Path, *, whole: bool) -> None:
-    """Lets `pytest --last-failed` run what failed on either side; nothing if one broke off."""
-    failures: dict[str, bool] = {}
-    for found in sorted(directory.glob("cache-*/v/cache/lastfailed")):
-        failures |= json.loads(found.read_text(encoding="utf-8"))
-    shutil.rmtree(ROOT / ".pytest_cache/v/cache", ignore_errors=True)
-    if failures and whole:
-        kept = ROOT / ".pytest_cache/v/cache/lastfailed"
-        kept.parent.mkdir(parents=True)
-        kept.write_text(json.dumps(failures, indent=2), encoding="utf-8")
+def _remember_failures(directory: Path, codes: list[int]) -> None:
+    """Lets `pytest --last-failed` run what was taken and did not pass; nothing if not all was."""
+    steps = [line for found in directory.glob(STEPS.format(number="*")) for line in _lines(found)]
+    taken, passed = (
+        {test for step, _, test in (line.partition(" ") for line in steps) if step == wanted}
+        for wanted in (TAKES, PASSED)
+    )
+    cache = Path(".pytest_cache/v/cache")
+    shutil.rmtree(cache, ignore_errors=True)
+    if taken - passed and TOOK_ALL in steps and not set(codes) & set(BROKEN_OFF):
+        cache.mkdir(parents=True)
+        failures = json.dumps(dict.fromkeys(sorted(taken - passed), True), indent=2)
+        (cache / "lastfailed").write_text(failures, encoding="utf-8")
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")
 
 
 # -- in each of them -------------------------------------------------------------------------------
@@ -210,18 +231,44 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     writing, _, directory = os.environ[SIDE_VARIABLE].rpartition(":")
     number = _forked(session.config, json.loads(writing), Path(directory))
     os.environ[SIDE_VARIABLE] = f"{number}:{directory}"
-    items = _taken(session.items, number, Path(directory))
+    steps = Path(directory) / STEPS.format(number=number)
+    with steps.open("a", encoding="utf-8", buffering=1) as said:
+        _run(session, _taken(session.items, number, Path(directory)), said)
+    return True
+
+
+def _run(session: pytest.Session, items: Iterator[pytest.Item], said: TextIO) -> None:
     item = next(items, None)
     while item is not None:
         # What an item leaves open is closed as far as the next one does not need it.
         following = next(items, None)
+        failed_before = session.testsfailed
+        _limit(item)
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        faulthandler.cancel_dump_traceback_later()
+        if session.testsfailed == failed_before:
+            said.write(f"{PASSED} {item.nodeid}\n")
         if session.shouldfail:
             raise session.Failed(session.shouldfail)
         if session.shouldstop:
             raise session.Interrupted(session.shouldstop)
         item = following
-    return True
+    said.write(f"{TOOK_ALL}\n")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_exception_interact(node: pytest.Item | pytest.Collector) -> None:
+    """A test that failed may hang while it tears down; pytest forgets the limit at a failure."""
+    if isinstance(node, pytest.Item):
+        _limit(node)
+
+
+def _limit(item: pytest.Item) -> None:
+    """Ends this process, which says where it stood, if no time limit of the test's own does."""
+    mark = item.get_closest_marker("timeout")
+    seconds = float(mark.args[0] if mark else item.config.getini("timeout"))
+    seconds += min(seconds, TEAR_DOWN_SECONDS)
+    faulthandler.dump_traceback_later(seconds, exit=True, file=item.config.stash[LAST_WORDS])
 
 
 def _forked(config: pytest.Config, writing: dict[str, int], directory: Path) -> int:
@@ -238,15 +285,20 @@ def _forked(config: pytest.Config, writing: dict[str, int], directory: Path) -> 
             _say_to(end, config)
             for one in writing.values():
                 os.close(one)
-            if config.pluginmanager.hasplugin("cacheprovider"):
-                config.cache._cachedir = directory / f"cache-{number}"
             return int(number)
         forked.append(pid)
+    signal.signal(signal.SIGTERM, lambda *_: _terminate(forked))
     for end in writing.values():
         os.close(end)
     codes = [_exit_code(pid) for pid in forked]
     (directory / CODES).write_text(json.dumps(codes), encoding="utf-8")
     os._exit(0)
+
+
+def _terminate(pids: list[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
 
 
 def _exit_code(pid: int) -> int:
@@ -257,7 +309,9 @@ def _exit_code(pid: int) -> int:
 
 
 def _say_to(end: int, config: pytest.Config) -> None:
-    """Has all that this process says go elsewhere, once nothing is captured too."""
+    """Has all that this process says go elsewhere, and where it stands when it is ended."""
+    config.stash[LAST_WORDS] = os.dup(end)
+    faulthandler.register(signal.SIGTERM, file=config.stash[LAST_WORDS], chain=True)
     capture = config.pluginmanager.getplugin("capturemanager")
     capture.stop_global_capturing()
     os.dup2(end, 1)
@@ -292,6 +346,8 @@ def _taken(items: list[pytest.Item], number: int, directory: Path) -> Iterator[p
             mark.touch(exist_ok=False)
         except FileExistsError:
             continue
+        with (directory / STEPS.format(number=number)).open("a", encoding="utf-8") as steps:
+            steps.writelines(f"{TAKES} {item.nodeid}\n" for item in files[path])
         yield from files[path]
 
 
