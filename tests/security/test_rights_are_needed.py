@@ -257,6 +257,7 @@ def test_a_relay_whose_right_is_taken_away_ends_and_says_which(secured, relaying
         (("log", "relocate", "--all", "--reason", "r"), ("operations", "Read")),
         (("log", "relocate", "--all", "--reason", "r"), ("outcomes", "Read")),
         (("log", "skip", "0", "--reason", "r", "--yes"), ("operations", "Read")),
+        (("log", "tail"), ("operations", "Read")),
         (("log", "trim", "--before", "1", "--dry-run"), ("checkpoints", "Read")),
     ],
     ids=lambda one: "-".join(one[:2]),

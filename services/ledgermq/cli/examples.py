@@ -107,6 +107,10 @@ EXAMPLES: Final = {
     "chain show": ("ledgermq chain show", "ledgermq chain show --at 1234"),
     "log relocate": ("ledgermq log relocate --before 2026-08-01T00:00:00Z --dry-run",),
     "log skip": ("ledgermq log skip 1234 --reason 'a tool wrote with transactions' --yes",),
+    "log tail": (
+        "ledgermq log tail --last 100",
+        "ledgermq log tail --follow --kind Put --kind Commit --grep orders",
+    ),
     "log trim": ("ledgermq log trim --before 2026-08-01T00:00:00Z --dry-run",),
     "acl": ("ledgermq acl client --principal User:till --bootstrap kafka-1:9093",),
     "schema check": ("ledgermq schema check --registry http://localhost:8081/apis/ccompat/v7",),

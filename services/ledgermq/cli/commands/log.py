@@ -1,7 +1,7 @@
 """`ledgermq log trim` cuts the beginning of the ledger that nothing needs any more.
 
 `ledgermq log relocate` writes again what old live messages need of it, `ledgermq log skip` declares
-positions skipped at which every worker stops.
+positions skipped at which every worker stops, and `ledgermq log tail` prints entries.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import click
 from confluent_kafka import KafkaException
 
 from ledgermq.cli.commands.skipping import skip
+from ledgermq.cli.commands.tail import tail
 from ledgermq.cli.options.consent import actor_option, confirm, reason_option, yes_option
 from ledgermq.cli.options.moments import MOMENT
 from ledgermq.cli.options.once import OnceGroup
@@ -86,7 +87,7 @@ class TrimPlan:
 
 @click.group(cls=OnceGroup)
 def log() -> None:
-    """Manage the operations log."""
+    """Look at the operations log, and manage it."""
 
 
 @log.command()
@@ -332,3 +333,4 @@ def _cut(target: Target, claim: Claim, before: int) -> None:
 
 
 log.add_command(skip)
+log.add_command(tail)
