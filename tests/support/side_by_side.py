@@ -34,11 +34,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TextIO
+from unittest.mock import patch
 
 import pytest
 
 from ledgermq.embedded import EmbeddedBroker
 from ledgermq.embedded.java import QUICK_START
+from ledgermq.embedded.settings import SERVER_SETTINGS
 from ledgermq.garbage import SELDOM
 
 ROOT = Path(__file__).parents[2]
@@ -76,6 +78,9 @@ LAST_WORDS = pytest.StashKey[int]()
 # After the time limit of a test, or as long again: enough to tear down what it started.
 TEAR_DOWN_SECONDS = 120.0
 LOOK_SECONDS = 0.1
+# Nobody starts it again, which is what a brief session is for: while it had one, a burst of work
+# on a busy machine cost all partitions their leaders, and tests of all processes failed at once.
+PATIENT = {"broker.session.timeout.ms": "60000"}
 BROKER_SECONDS = 120.0
 PR_SET_PDEATHSIG = 1
 BROKEN_OFF = (
@@ -155,7 +160,8 @@ def _wait_for(process: subprocess.Popen[str], directory: Path, running: ExitStac
     while process.poll() is None:
         if (directory / WANTED).exists() and not (directory / ADDRESS).exists():
             # Others than this one live briefly: here the optimising compiler pays.
-            broker = running.enter_context(EmbeddedBroker(directory / "broker"))
+            with patch.dict(SERVER_SETTINGS, PATIENT):
+                broker = running.enter_context(EmbeddedBroker(directory / "broker"))
             told = directory / "broker-address-begun"
             told.write_text(f"{broker.bootstrap} {broker.pid}", encoding="utf-8")
             told.rename(directory / ADDRESS)

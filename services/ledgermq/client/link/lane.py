@@ -22,7 +22,7 @@ from ledgermq.client.sansio.log_clock import LogClock
 from ledgermq.client.settings import ConnectionSettings
 from ledgermq.errors import BrokerUnavailableError, LedgerMQError, LogError
 from ledgermq.wire.framing.confluent import value_of
-from ledgermq.wire.kafka.access import denied, metadata_of, raise_if_hidden, text_of
+from ledgermq.wire.kafka.access import denied, partition_count_of, text_of
 from ledgermq.wire.topics.log_topics import lane_partition
 from ledgermq.wire.topics.reading import close_aside, offsets_of
 from ledgermq.wire.topics.registry import Claim
@@ -76,19 +76,18 @@ class LaneReader:
 
         AuthenticationFailedError or AccessDeniedError if it does not let us in.
         """
-        bootstrap = self._settings.bootstrap
+        bootstrap, kafka = self._settings.bootstrap, self._settings.kafka
         reports = self._news.reports
-        try:
-            found = metadata_of(self._consumer, reports, timeout_seconds).topics
-        except KafkaException as error:
-            raise BrokerUnavailableError(
-                f"no Kafka broker answers at {bootstrap} ({text_of(error, reports)}): "
-                "start it (`ledgermq up`), or check the address"
-            ) from error
         topics = self._settings.topics
         for name in (topics.registry, topics.operations, topics.outcomes, topics.questions):
-            if name not in found:
-                raise_if_hidden(self._consumer, name, timeout_seconds, self._settings.kafka)
+            try:
+                found = partition_count_of(self._consumer, name, reports, timeout_seconds, kafka)
+            except KafkaException as error:
+                raise BrokerUnavailableError(
+                    f"no Kafka broker answers at {bootstrap} ({text_of(error, reports)}): "
+                    "start it (`ledgermq up`), or check the address"
+                ) from error
+            if not found:
                 raise LogError(
                     f"the broker at {bootstrap} has no topic {name}: start a worker, which "
                     f"creates the topics, or check the topic prefix ({topics.prefix!r} now)"

@@ -117,6 +117,33 @@ def metadata_of(client: Any, reports: Reports, timeout_seconds: float) -> Any:
     )
 
 
+def partition_count_of(
+    consumer: Any,
+    topic: str,
+    reports: Reports,
+    timeout_seconds: float,
+    kafka: KafkaSettings | None = None,
+) -> int:
+    """How many partitions a topic has, 0 if there is none; nothing is asked of all the others.
+
+    For consumers only: asked by others Kafka may create the topic.
+
+    Raises:
+        AccessDeniedError: Kafka does not let us know.
+        Exception: What `ask` raises.
+    """
+    answer = ask(
+        lambda seconds: consumer.list_topics(topic, timeout=seconds),
+        consumer.poll,
+        reports,
+        timeout_seconds,
+    )
+    found = answer.topics[topic]
+    if found.error is not None and (refused := denied(found.error, topic, "Describe", kafka)):
+        raise refused
+    return len(found.partitions)
+
+
 def raise_if_hidden(
     client: Any, topic: str, timeout_seconds: float, kafka: KafkaSettings | None = None
 ) -> None:

@@ -9,24 +9,25 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Collection
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
-    ClusterMetadata,
     ConfigResource,
     NewTopic,
     ResourceType,
+    TopicDescription,
 )
 
 from ledgermq.errors.shown import shown
 from ledgermq.wire.kafka.access import (
+    PASSING,
     Reports,
     metadata_of,
     raise_if_denied,
-    raise_if_hidden,
     text_of,
 )
 from ledgermq.wire.kafka.settings import client_options, kafka_settings
@@ -195,7 +196,8 @@ def ensure_topics(
         raise TopicError(f"no broker answers at {bootstrap}: {text_of(error, reports)}") from error
     replicas = 3 if len(metadata.brokers) >= 3 else 1
     wanted = _wanted(topics, partitions, lanes, replicas)
-    missing = [topic for topic in wanted if topic.topic not in metadata.topics]
+    counts = {name: len(found.partitions) for name, found in metadata.topics.items()}
+    missing = [topic for topic in wanted if topic.topic not in counts]
     if missing:
         if len(metadata.brokers) < brokers_min:
             raise TopicError(
@@ -204,9 +206,9 @@ def ensure_topics(
                 "replicas for ever"
             )
         _create(admin, missing, timeout_seconds)
-        metadata = _await_topics(admin, wanted, timeout_seconds)
+        counts = _await_topics(admin, [topic.topic for topic in wanted], timeout_seconds)
     for topic in wanted:
-        found = len(metadata.topics[topic.topic].partitions)
+        found = counts[topic.topic]
         if found != topic.num_partitions:
             raise TopicError(
                 f"topic {topic.topic} has {found} partitions, {topic.num_partitions} were asked "
@@ -227,18 +229,16 @@ def _create(admin: AdminClient, missing: list[NewTopic], timeout_seconds: float)
                 raise TopicError(f"topic {name} cannot be created: {text}") from error
 
 
-def _await_topics(
-    admin: AdminClient, wanted: list[NewTopic], timeout_seconds: float
-) -> ClusterMetadata:
-    """Metadata with all topics and a leader for each partition; brokers learn of new ones late."""
+def _await_topics(admin: AdminClient, names: list[str], timeout_seconds: float) -> dict[str, int]:
+    """Partition counts, once each partition has a leader; brokers learn of new topics late."""
     deadline = time.monotonic() + timeout_seconds
     while True:
-        metadata = admin.list_topics(timeout=timeout_seconds)
-        late = [topic.topic for topic in wanted if not _is_led(metadata, topic.topic)]
+        # Of these alone: all others may be thousands.
+        asked = admin.describe_topics(TopicCollection(names), request_timeout=timeout_seconds)
+        counts = {name: _led_partitions(name, future) for name, future in asked.items()}
+        late = [name for name, count in counts.items() if not count]
         if not late:
-            return metadata
-        if late[0] not in metadata.topics:
-            raise_if_hidden(admin, late[0], timeout_seconds)
+            return counts
         if time.monotonic() > deadline:
             raise TopicError(
                 f"topic {late[0]} has no leader {timeout_seconds} s after its creation"
@@ -246,11 +246,16 @@ def _await_topics(
         time.sleep(0.02)
 
 
-def _is_led(metadata: ClusterMetadata, name: str) -> bool:
-    found = metadata.topics.get(name)
-    return bool(found and found.partitions) and all(
-        one.leader >= 0 for one in metadata.topics[name].partitions.values()
-    )
+def _led_partitions(name: str, described: Future[TopicDescription]) -> int:
+    """How many partitions a topic has if all of them are led, else 0."""
+    try:
+        partitions = described.result().partitions
+    except KafkaException as error:
+        raise_if_denied(error, name, "Describe")
+        if error.args[0].code() not in (*PASSING, KafkaError.UNKNOWN_TOPIC_OR_PART):
+            raise TopicError(f"topic {name} cannot be described: {error.args[0].str()}") from error
+        return 0
+    return len(partitions) if all(one.leader is not None for one in partitions) else 0
 
 
 def _verify_stamps(admin: AdminClient, names: list[str], timeout_seconds: float) -> None:

@@ -18,7 +18,7 @@ from ledgermq.wire.kafka.access import (
     Reports,
     ask,
     denied,
-    metadata_of,
+    partition_count_of,
     raise_if_hidden,
     text_of,
 )
@@ -248,14 +248,11 @@ class PartitionReader:
     def partition_count(self, topic: str) -> int:
         """0 if there is no such topic; LogUnreadableError if Kafka does not answer."""
         try:
-            topics = metadata_of(self._consumer, self._reports, self._timeout_seconds).topics
-            if topic not in topics:
-                self._ask(
-                    lambda seconds: raise_if_hidden(self._consumer, topic, seconds, self._kafka)
-                )
+            return partition_count_of(
+                self._consumer, topic, self._reports, self._timeout_seconds, self._kafka
+            )
         except KafkaException as error:
             raise LogUnreadableError(text_of(error, self._reports)) from error
-        return len(topics[topic].partitions) if topic in topics else 0
 
     def _ask(self, question: Callable[[float], T]) -> T:
         return ask(question, self._consumer.poll, self._reports, self._timeout_seconds)
