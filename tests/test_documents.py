@@ -266,10 +266,11 @@ def test_every_code_of_worker_and_spark_is_listed():
     listed = text_of("docs/errors.md").partition("## Errors of worker and Spark jobs")[2]
     parts = [ROOT / "services/ledgermq" / one for one in ("processor", "wire")]
     parts.append(ROOT / "spark_jobs")
+    files = [path for part in parts for path in part.rglob("*.py")]
+    files.append(ROOT / "services/ledgermq/system_refusals.py")
     codes = {
         code
-        for part in parts
-        for path in part.rglob("*.py")
+        for path in files
         for code in re.findall(r'^    code = "([a-z-]+)"', path.read_text("utf-8"), flags=re.M)
     }
     assert len(codes) > 15

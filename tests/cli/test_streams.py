@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ledgermq.cli.printing.exits import OK, REFUSED
+from ledgermq.cli.printing.exits import OK, REFUSED, UNPROVEN
 
 COMMAND = (sys.executable, "-m", "ledgermq")
 
@@ -51,10 +51,17 @@ def test_without_input_or_remarks_a_command_answers_all_the_same(closed):
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [(("acl", "client"), OK), (("check", "worker", "--url", "http://127.0.0.1:1"), REFUSED)],
+    [
+        (("acl", "client"), OK),
+        (("check", "worker", "--url", "http://127.0.0.1:1"), REFUSED),
+        (("audit", "--help"), UNPROVEN),
+    ],
 )
 def test_a_reader_that_has_gone_is_no_error_unless_the_code_is_the_answer(arguments, code):
-    """As `head` does when it has enough; but what `check` found, nobody has read."""
+    """As `head` does when it has enough; but what `check` found, nobody has read.
+
+    Of an audit 1 would say that it found anomalies.
+    """
     reads, writes = os.pipe()
     os.close(reads)
     with os.fdopen(writes, "w") as gone:

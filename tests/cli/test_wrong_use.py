@@ -1,6 +1,7 @@
 """Errors for people: one clear sentence, an exit code that means something, never a traceback."""
 
 import fcntl
+import json
 import socket
 import subprocess
 import sys
@@ -548,15 +549,18 @@ def test_a_directory_of_backups_that_is_not_there_is_not_passed_over(plain, tmp_
     [
         ("file/data", "Not a directory; name another place: a part"),
         ("n" * 300, "choose a shorter"),
-        ("up", "name another place"),
+        ("up", "up/up.json: Is a directory; name another place"),
     ],
 )
 def test_a_place_where_no_data_can_be_is_told_with_what_to_do(tmp_path, place, told):
     """Where it is, why the system refuses it, and what would be taken."""
     (tmp_path / "file").touch()
     (tmp_path / "up" / "up.json").mkdir(parents=True)
-    command = (sys.executable, "-m", "ledgermq", "up", "--data-dir", str(tmp_path / place))
+    directory = str(tmp_path / place)
+    command = (sys.executable, "-m", "ledgermq", "up", "--json", "--data-dir", directory)
     answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert answer.returncode == exits.USAGE
-    assert f"{tmp_path / place}" in answer.stderr
-    assert told in answer.stderr
+    error = json.loads(answer.stderr)["error"]
+    assert error["code"] == "directory-unwritable"
+    assert f"data cannot be written in {directory}: " in error["message"]
+    assert told in error["message"]

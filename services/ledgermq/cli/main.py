@@ -8,6 +8,7 @@ import logging
 import os
 import select
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,10 +18,11 @@ import click
 
 from ledgermq.cli.near_names import wrong_option
 from ledgermq.cli.options.once import OnceGroup, write_commands
-from ledgermq.cli.printing.exits import INTERRUPTED, OK, REFUSED, USAGE, exit_code_of
+from ledgermq.cli.printing.exits import INTERRUPTED, OK, REFUSED, UNPROVEN, USAGE, exit_code_of
 from ledgermq.cli.printing.output import Output
 from ledgermq.cli.spelled import with_options
 from ledgermq.errors import LedgerMQError
+from ledgermq.system_refusals import told_refusal
 
 # Commands are imported when they are called: Spark and Faust take longer to load than most answers.
 _COMMANDS: Final = {
@@ -87,25 +89,8 @@ _CHECKOUT: Final = {
 }
 # Commands whose exit code is what they found: unread, it is not known to be good.
 _VERDICTS: Final = ("archive", "audit", "check", "doctor")
-# What to do where the system refuses.
-_REMEDIES: Final = {
-    errno.EACCES: "call the command as a user who may read and write there",
-    errno.EPERM: "call the command as a user who may read and write there",
-    errno.EROFS: "name a directory that can be written",
-    errno.ENOSPC: "make room there, and call the command again",
-    errno.EDQUOT: "make room there, and call the command again",
-    errno.ENAMETOOLONG: "choose a shorter name",
-    errno.EEXIST: "name another place, or move away what is there in place of a directory",
-    errno.ENOTDIR: "name another place: a part of that path is no directory",
-    errno.EISDIR: "name another place, or move away what is there in place of a file",
-    errno.EMFILE: "allow the process more of them (`ulimit -n`), and call the command again",
-}
-_NOT_WRITTEN: Final = (errno.EBADF, errno.EDQUOT, errno.EIO, errno.ENOSPC)
-# Where no file is named, it was standard output: what was put by then would be put twice.
-_UNANSWERED: Final = (
-    "the answer cannot be written, but what the command was to do may be done: look before you "
-    "call it again, with an output that can be written"
-)
+# One of them, of which 1 says that it found something: unread or failed, it has proven nothing.
+_AUDIT: Final = "audit"
 
 
 class _Commands(OnceGroup):
@@ -138,6 +123,8 @@ class _Commands(OnceGroup):
                 raise
             # As `head` does when it has enough: that is no error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if ctx.invoked_subcommand == _AUDIT:
+                return UNPROVEN
             return REFUSED if ctx.invoked_subcommand in _VERDICTS else OK
 
 
@@ -170,13 +157,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _not_installed(error, given)
     except Exception as error:
         if not _is_explained(error):
-            raise
-        text = _of_the_system(error) if isinstance(error, OSError) else str(error)
+            if given[:1] != [_AUDIT]:
+                raise
+            # Python's own code for it is 1.
+            traceback.print_exc()
+            return UNPROVEN
+        text = told_refusal(error) if isinstance(error, OSError) else str(error)
         # Of these alone: columns and files are called as they are.
         if type(error).__module__.startswith("ledgermq.errors."):
             text = with_options(text, cli, given)
         _explain(getattr(error, "code", "error"), _told(text, error), given)
-        return exit_code_of(error)
+        code = exit_code_of(error)
+        return UNPROVEN if code == REFUSED and given[:1] == [_AUDIT] else code
     return answer if isinstance(answer, int) else OK
 
 
@@ -214,18 +206,6 @@ def _is_explained(error: Exception) -> bool:
         return True
     known = ("TopicError", "RegistryError")
     return any(kind.__name__ in known for kind in type(error).__mro__)
-
-
-def _of_the_system(error: OSError) -> str:
-    """Where the system refused what, and what to do."""
-    if error.strerror is None:
-        return str(error)
-    where = [str(one) for one in (error.filename, error.filename2) if one is not None]
-    remedy = _REMEDIES.get(error.errno or 0)
-    if not where and error.errno in _NOT_WRITTEN:
-        remedy = _UNANSWERED
-    text = ": ".join([*where, error.strerror])
-    return f"{text}; {remedy}" if remedy else text
 
 
 def _told(text: str, error: BaseException) -> str:

@@ -21,6 +21,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from ledgermq.system_refusals import DirectoryUnwritableError
 from ledgermq_spark.archive.archived import archived_facts
 from ledgermq_spark.archive.judged import judged_facts
 from ledgermq_spark.archive.log_archive import LogArchive
@@ -28,7 +29,6 @@ from ledgermq_spark.archive.stretch import Stretch
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.durable_files import (
     NAME_BYTES_MAX,
-    DirectoryUnwritableError,
     partition_of,
     plain_name,
     settled,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ledgermq_spark.audit.audit import AuditReport
 from ledgermq_spark.audit.report.report import json_report, write_report
-from ledgermq_spark.jobs.arguments import job, parser, where, work_directory
+from ledgermq_spark.jobs.arguments import USAGE, job, parser, where, work_directory
 from ledgermq_spark.jobs.run import run_audit
 
 SHOWN_MAX = 20
@@ -17,7 +17,8 @@ SHOWN_MAX = 20
 def main(arguments: list[str] | None = None) -> int:
     """Audit, write the report, print the verdict.
 
-    Exit codes: 0 agrees, 1 anomalies, 2 wrong use, 3 cluster not reachable, 5 unproven.
+    Exit codes: 0 agrees, 1 anomalies, 2 wrong use, or it agrees and the report was not written, 3
+    cluster not reachable, 5 unproven.
     """
     options = parser("Audit a queue manager: do log, outcomes, laws and live state agree?")
     options.add_argument("--live-position", type=int, help="checkpoint to compare as live state")
@@ -27,7 +28,11 @@ def main(arguments: list[str] | None = None) -> int:
         report = run_audit(**where(given, directory), live_position=given.live_position)
     # Before the report: the verdict is told though the disk is full.
     _tell(report, as_json=given.json)
-    page, _ = write_report(report, given.output)
+    try:
+        page, _ = write_report(report, given.output)
+    except OSError as problem:
+        print(f"error: {problem.filename}: {problem.strerror}", file=sys.stderr)
+        return report.exit_code or USAGE
     if not given.json:
         print(f"report: {page}")
     return report.exit_code

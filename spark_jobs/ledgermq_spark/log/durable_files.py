@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from ledgermq.errors import LedgerMQError
 from ledgermq.file_lock import lock_within
+from ledgermq.system_refusals import told_of
 
 # Who reads a table passes over names that begin so.
 UNFINISHED: Final = ".{}.part"
@@ -22,12 +22,6 @@ NAME_BYTES_MAX: Final = 255
 DIGEST_CHARACTERS: Final = 32
 # Words that Spark or DuckDB takes for a number, a date or nothing.
 _NO_TEXTS: Final = frozenset({"epoch", "inf", "infinity", "nan", "null"})
-
-
-class DirectoryUnwritableError(LedgerMQError):
-    """Nothing can be written in the directory."""
-
-    code = "directory-unwritable"
 
 
 def plain_name(queue_manager: str) -> str:
@@ -97,21 +91,10 @@ def check_writable(directory: Path, what: str) -> None:
     Raises:
         DirectoryUnwritableError: They cannot; the text says `what` was to be.
     """
-    with _told_of(directory, what):
+    with told_of(directory, what):
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=directory):
             pass
-
-
-@contextmanager
-def _told_of(directory: Path, what: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise DirectoryUnwritableError(
-            f"{what} cannot be written in {directory}: {error.strerror}; choose a directory that "
-            "can be made and written"
-        ) from error
 
 
 @contextmanager
@@ -123,7 +106,7 @@ def alone_in(directory: Path, what: str, busy: Exception) -> Iterator[None]:
         Exception: `busy`, where somebody else does.
     """
     check_writable(directory, what)
-    with _told_of(directory, what):
+    with told_of(directory, what):
         # To lock a file that somebody else made, it is enough to read it.
         lock = os.open(directory / LOCK, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -162,34 +145,63 @@ def write_durably(path: Path, content: str | bytes) -> None:
     Raises:
         OSError: It cannot be written; `filename` is that file, or a directory that cannot be made.
     """
-    written = content.encode() if isinstance(content, str) else content
-    path.parent.mkdir(parents=True, exist_ok=True)
-    place = path.resolve()
+    write_together({path: content})
+
+
+def write_together(contents: Mapping[Path, str | bytes]) -> None:
+    """Write files that tell of one thing: all of them, or each stays as it was.
+
+    None takes its place before all have found room. Whoever is killed in between leaves one of them
+    without the others, but none beside one of another time.
+
+    Raises what `write_durably` raises.
+    """
+    unfinished: dict[Path, Path] = {}
     try:
-        if _takes_no_place(place):
-            with place.open("ab") as handle:
-                handle.write(written)
-        else:
-            _replace(place, written)
+        for path, content in contents.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with _named(path):
+                _write_aside(path, content, unfinished)
+        for path in list(unfinished)[1:]:
+            with _named(path):
+                path.resolve().unlink(missing_ok=True)
+        directories = {part.parent for part in unfinished.values()}
+        for path in list(unfinished):
+            with _named(path):
+                unfinished[path].replace(path.resolve())
+                del unfinished[path]
+        for directory in directories:
+            sync(directory)
+    finally:
+        for part in unfinished.values():
+            with suppress(OSError):
+                part.unlink()
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Whatever is refused names this file: a full disk is told without the one that did not fit."""
+    try:
+        yield
     except OSError as error:
-        # A full disk is told without the file that did not fit.
         error.filename = str(path)
         raise
 
 
-def _replace(path: Path, written: bytes) -> None:
-    unfinished = path.with_name(UNFINISHED.format(path.name))
-    try:
-        with unfinished.open("wb") as handle:
+def _write_aside(path: Path, content: str | bytes, unfinished: dict[Path, Path]) -> None:
+    """Write what is to take a place beside it, and note it; at once where nothing may take it."""
+    written = content.encode() if isinstance(content, str) else content
+    place = path.resolve()
+    if _takes_no_place(place):
+        with place.open("ab") as handle:
             handle.write(written)
-            handle.flush()
-            os.fsync(handle.fileno())
-        unfinished.replace(path)
-    except OSError:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise
-    sync(path.parent)
+        return
+    part = place.with_name(UNFINISHED.format(place.name))
+    with part.open("wb") as handle:
+        unfinished[path] = part
+        handle.write(written)
+        handle.flush()
+        os.fsync(handle.fileno())
 
 
 def _takes_no_place(path: Path) -> bool:

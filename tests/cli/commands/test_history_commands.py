@@ -12,7 +12,8 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
+from ledgermq.cli.printing.exits import INTERRUPTED, OK, REFUSED, UNPROVEN, USAGE
+from ledgermq.errors import LedgerMQError
 from support.pages.reports import life_of, report_of, step_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -232,26 +233,34 @@ def test_audit_agrees_and_writes_its_report(cli, lived, tmp_path, monkeypatch):
     assert json.loads(page.with_suffix(".json").read_text())["verdict"] == "agrees"
 
 
+@pytest.fixture
+def audited(monkeypatch):
+    """Commands find what is put here, and ask no log."""
+    made = [report_of()]
+    monkeypatch.setattr("ledgermq.cli.commands.audit.spark_job", lambda *_: nullcontext({}))
+    monkeypatch.setattr("ledgermq_spark.jobs.run.run_audit", lambda **_: made[-1])
+    return made
+
+
+def full(*_):
+    """What the system says where the disk is full."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_report_that_the_disk_has_no_room_for_takes_no_verdict_away(
-    cli, tmp_path, monkeypatch, as_json
+    cli, audited, tmp_path, monkeypatch, as_json
 ):
-    """It may have taken hours; the error names the file, and the report of before is there."""
-    made = report_of()
-    monkeypatch.setattr("ledgermq.cli.commands.audit.spark_job", lambda *_: nullcontext({}))
-    monkeypatch.setattr("ledgermq_spark.jobs.run.run_audit", lambda **_: made)
+    """It may have taken hours; 1 is the code of anomalies, and the report of before is there."""
     before = cli("audit", "--without-live", "--report", tmp_path)
     assert before.code == OK, before.err
     old = (tmp_path / "audit.html").read_text()
-
-    def full(_descriptor):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     monkeypatch.setattr("ledgermq_spark.log.durable_files.os.fsync", full)
     more = ["--json"] if as_json else []
     answer = cli("audit", "--without-live", "--report", tmp_path, *more)
-    assert answer.code == REFUSED
-    assert f"{tmp_path}/audit.html: No space left on device" in answer.err
+    assert answer.code == USAGE
+    told = f"the report was not written: {tmp_path}/audit.html: No space left on device; make room"
+    assert told in (answer.error["message"] if as_json else answer.err)
     assert '"verdict": "agrees"' in answer.out if as_json else "verdict: agrees" in answer.err
     assert (tmp_path / "audit.html").read_text() == old
     assert {one.name for one in tmp_path.iterdir()} == {
@@ -259,6 +268,49 @@ def test_a_report_that_the_disk_has_no_room_for_takes_no_verdict_away(
         "audit.json",
         "audit_findings",
     }
+    audited.append(report_of(verdict="unproven"))
+    assert cli("audit", "--without-live", "--report", tmp_path).code == UNPROVEN
+
+
+def test_page_and_data_of_a_report_never_tell_of_two_audits(cli, audited, tmp_path, monkeypatch):
+    """Where only one of them has room, none is written; killed in between, one is there alone."""
+    assert cli("audit", "--without-live", "--report", tmp_path).code == OK
+    page, data = tmp_path / "audit.html", tmp_path / "audit.json"
+    before = page.read_text(), data.read_text()
+    audited.append(report_of(position=100))
+    synced, fsync = [], os.fsync
+
+    def fills(descriptor):
+        synced.append(descriptor)
+        return fsync(descriptor) if len(synced) < 2 else full()
+
+    with monkeypatch.context() as patched:
+        patched.setattr("ledgermq_spark.log.durable_files.os.fsync", fills)
+        assert cli("audit", "--without-live", "--report", tmp_path).code == USAGE
+    assert (page.read_text(), data.read_text()) == before
+    put_in_place = Path.replace
+
+    def killed(path, target):
+        if target == data:
+            raise KeyboardInterrupt
+        return put_in_place(path, target)
+
+    monkeypatch.setattr(Path, "replace", killed)
+    assert cli("audit", "--without-live", "--report", tmp_path).code == INTERRUPTED
+    assert ("QM1 at 100" in page.read_text(), data.exists()) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "error", [LedgerMQError("no"), OSError(errno.ENOSPC, "full"), RuntimeError("ours")]
+)
+def test_an_audit_that_fails_has_found_no_anomaly(cli, monkeypatch, error):
+    """Code 5: 1 says that something does not agree."""
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("ledgermq.cli.commands.audit.spark_job", fail)
+    assert cli("audit", "--without-live").code == UNPROVEN
 
 
 @pytest.mark.long

@@ -19,6 +19,7 @@ import pytest
 
 from ledgermq.cli.main import main
 from ledgermq.protocol.operations import CreateQueue, OpenConsumer
+from ledgermq.system_refusals import DirectoryUnwritableError
 from ledgermq_spark.archive.archived import archived_position
 from ledgermq_spark.archive.judged import _place
 from ledgermq_spark.archive.log_archive import ArchiveMissingError, LogArchive
@@ -27,7 +28,6 @@ from ledgermq_spark.archive.stretch import ArchiveBrokenError
 from ledgermq_spark.archive.written_tables import PARQUET, _Tables
 from ledgermq_spark.log import durable_files
 from ledgermq_spark.log.durable_files import (
-    DirectoryUnwritableError,
     alone_in,
     bounded_name,
     check_replaceable,

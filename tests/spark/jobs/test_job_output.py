@@ -12,7 +12,7 @@ from ledgermq_spark.jobs import rebuild as rebuild_job
 from ledgermq_spark.jobs import tables as tables_job
 
 NOBODY = "127.0.0.1:1"
-TOLD = "cannot be written in {}: Not a directory; choose a directory that can be made and written"
+TOLD = "cannot be written in {}: Not a directory; name another place: a part of that path is no"
 
 
 @pytest.fixture
@@ -42,12 +42,18 @@ def full(path):
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
-def test_a_verdict_is_told_though_its_report_has_no_room(tmp_path, capsys, monkeypatch):
-    """Code 2, and a line: a traceback ended with 1, as an audit does that found anomalies."""
+@pytest.mark.parametrize(
+    ("verdict", "found", "code"), [("agrees", 0, 2), ("anomalies", 1, 1), ("unproven", 5, 5)]
+)
+def test_a_verdict_is_told_though_its_report_has_no_room(
+    tmp_path, capsys, monkeypatch, verdict, found, code
+):
+    """And a line; 1 is the code of an audit that found anomalies, and of no other."""
     report = SimpleNamespace(
         queue_manager="QM1",
         position=7,
-        verdict="agrees",
+        verdict=verdict,
+        exit_code=found,
         anomalies=(),
         beyond=(),
         unproven=(),
@@ -60,9 +66,9 @@ def test_a_verdict_is_told_though_its_report_has_no_room(tmp_path, capsys, monke
 
     monkeypatch.setattr(audit_job, "run_audit", lambda **_: report)
     monkeypatch.setattr(audit_job, "write_report", write)
-    assert audit_job.main(["--output", str(tmp_path)]) == 2
+    assert audit_job.main(["--output", str(tmp_path)]) == code
     told = capsys.readouterr()
-    assert "QM1@7: agrees" in told.out
+    assert f"QM1@7: {verdict}" in told.out
     assert told.err == f"error: {page}: No space left on device\n"
 
 

@@ -15,8 +15,10 @@ from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import DIRECTORY, Read
+from ledgermq.cli.printing.exits import USAGE
 from ledgermq.cli.printing.output import Column, Output, headed, iso_time
 from ledgermq.protocol.limits import TEMPORARY
+from ledgermq.system_refusals import told_refusal
 
 if TYPE_CHECKING:
     from ledgermq_spark.audit.audit import AuditReport
@@ -106,7 +108,7 @@ def audit(
     """Prove that log, recorded outcomes, rebuilt state and live state agree and keep all laws.
 
     The exit code is 0 if everything agrees, 1 if anything does not, and 5 if records that would
-    prove it are gone.
+    prove it are gone, or the audit failed; 2 if everything agrees and the report was not written.
     """
     from ledgermq_spark.audit.report.report import write_report
     from ledgermq_spark.jobs.run import run_audit
@@ -134,13 +136,18 @@ def audit(
             archive=archive,
             **job,
         )
-    written = None
-    try:
-        if report_directory is not None:
+    written = refused = None
+    if report_directory is not None:
+        try:
             written = write_report(report, report_directory)[0]
-    finally:
-        # Also where the disk is full: the verdict took long.
-        _tell(target, output, report, written)
+        except OSError as error:
+            refused = error
+    _tell(target, output, report, written)
+    if refused is not None:
+        # After the verdict, which took long.
+        why = told_refusal(refused)
+        output.error("report-unwritten", f"the report was not written: {why}")
+        return report.exit_code or USAGE
     return report.exit_code
 
 

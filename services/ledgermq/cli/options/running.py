@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from ledgermq.errors import BrokerUnavailableError, LedgerMQError
 from ledgermq.file_lock import lock_within
+from ledgermq.system_refusals import told_of
 
 DATA_DIRECTORY_DEFAULT: Final = Path("ledgermq-data")
 FILE_NAME: Final = "up.json"
@@ -27,24 +28,18 @@ class UpRunningError(LedgerMQError):
     code = "directory-in-use"
 
 
-class DirectoryUnusableError(OSError):
-    """The system lets no data be in a directory."""
-
-
 @contextlib.contextmanager
 def announce(directory: Path) -> Iterator[Any]:
     """Hold the directory, and give a function that tells what runs here.
 
     Raises:
         UpRunningError: Another one runs there.
-        DirectoryUnusableError: The directory cannot be made, or nothing written in it.
+        DirectoryUnwritableError: The directory cannot be made, or nothing written in it.
     """
     path = directory / FILE_NAME
-    try:
+    with told_of(directory, "data"):
         directory.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise DirectoryUnusableError(error.errno, error.strerror, error.filename) from error
     with os.fdopen(descriptor, "r+", encoding="utf-8") as handle:
         if not lock_within(LOCK_WAIT_SECONDS, handle):
             other = _read(handle)

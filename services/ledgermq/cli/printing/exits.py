@@ -20,8 +20,8 @@ INTERRUPTED: Final = 130
 # By name, because client, worker and Spark jobs are imported only where they are used.
 _CLASSES: Final = {
     REFUSED: "SchemaRefusedError",
-    USAGE: "AddressError DirectoryUnusableError DirectoryUnwritableError InvalidSelectorError "
-    "MessageFormatError NoQueryError SettingsError SparkSettingError",
+    USAGE: "AddressError DirectoryUnwritableError InvalidSelectorError MessageFormatError "
+    "NoQueryError SettingsError SparkSettingError",
     UNREACHABLE: "AccessDeniedError AuthenticationFailedError BrokerUnavailableError "
     "ConnectionClosedError LogUnreachableError RegistryError SchemaRegistryError "
     "TimeoutExceededError",

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from ledgermq_spark.audit.audit import AuditReport
 from ledgermq_spark.audit.findings.evidence import Evidence
-from ledgermq_spark.log.durable_files import UNFINISHED, bounded_name, write_durably
+from ledgermq_spark.log.durable_files import UNFINISHED, bounded_name
 
 NAME: Final = "audit_findings"
 LAW: Final = "law "
@@ -34,8 +34,8 @@ COLUMNS: Final = pa.schema(
 )
 
 
-def write_findings(report: AuditReport, directory: Path) -> Path:
-    """Write what an audit found below `audit_findings`; returns the file, which may have no row."""
+def findings_file(report: AuditReport, directory: Path) -> tuple[Path, bytes]:
+    """The file below `audit_findings` that is an audit's, and what is in it, perhaps no row."""
     folder = directory / NAME
     about = {
         "queue_manager": report.queue_manager,
@@ -51,8 +51,7 @@ def write_findings(report: AuditReport, directory: Path) -> Path:
     path = folder / f"audit-{bounded_name(report.queue_manager, beside)}-{span}.parquet"
     written = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, schema=COLUMNS), written)
-    write_durably(path, written.getvalue().to_pybytes())
-    return path
+    return path, written.getvalue().to_pybytes()
 
 
 def _row(one: Evidence) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from typing import Any
 
 from ledgermq_spark.audit.audit import AuditReport
 from ledgermq_spark.audit.findings.evidence import Evidence
-from ledgermq_spark.audit.report.findings_table import write_findings
+from ledgermq_spark.audit.report.findings_table import findings_file
 from ledgermq_spark.audit.report.totals import what_became
-from ledgermq_spark.log.durable_files import write_durably
+from ledgermq_spark.log.durable_files import write_together
 from ledgermq_spark.pages.chart import chart, lasted, line_class
 from ledgermq_spark.pages.page import (
     clock_time,
@@ -56,13 +56,12 @@ MEANINGS = {
 def write_report(report: AuditReport, directory: Path) -> tuple[Path, Path]:
     """Write `audit.html` and `audit.json` into a directory, made if missing; returns both paths.
 
-    What was found is added to the table `audit_findings` there, too. Each file is written whole, or
-    stays as it was: OSError, as on a full disk.
+    What was found is added to the table `audit_findings` there, too. All three are written, or stay
+    as they were: OSError, as on a full disk.
     """
     page, data = directory / "audit.html", directory / "audit.json"
-    write_durably(page, html_report(report))
-    write_durably(data, json_report(report))
-    write_findings(report, directory)
+    findings, rows = findings_file(report, directory)
+    write_together({page: html_report(report), data: json_report(report), findings: rows})
     return page, data
 
 
