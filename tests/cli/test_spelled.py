@@ -1,14 +1,15 @@
 """An error names what was typed: the option, not the keyword of the client or of a record."""
 
 import contextlib
+import pickle
 
 import pytest
 
 from ledgermq.cli.main import cli
 from ledgermq.cli.options.target import Target
-from ledgermq.cli.printing.exits import REFUSED, USAGE
-from ledgermq.cli.spelled import LOOK_FIRST, with_options
-from ledgermq.errors.shown import RESOLVE
+from ledgermq.cli.printing.exits import REFUSED, UNPROVEN, USAGE
+from ledgermq.cli.spelled import with_options
+from ledgermq.errors import OutcomeUnknownError
 from ledgermq.testing import MemoryBroker
 
 
@@ -60,7 +61,19 @@ def test_what_somebody_else_called_so_keeps_its_name():
     assert with_options("error_destination differs", cli, ["browse", "q"]) != told
 
 
-def test_whoever_typed_a_command_is_not_told_what_a_program_calls():
+def test_whoever_typed_a_command_is_not_told_what_a_program_calls(plain, monkeypatch):
     """Where its outcome is unknown, the command has ended: what is left is to look."""
-    told = with_options(f"it may have been applied. {RESOLVE}; hint", cli, ("put", "q"))
-    assert told == f"it may have been applied. {LOOK_FIRST}; hint"
+    unknown = OutcomeUnknownError("it may have been applied")
+    assert str(unknown) == "it may have been applied"
+    unknown.resolver = lambda _: None
+    assert "Call resolve()" in str(unknown)
+    assert "resolve" not in str(pickle.loads(pickle.dumps(unknown)))
+
+    def fail(*_, **__):
+        raise unknown
+
+    monkeypatch.setattr(Target, "connect", fail)
+    answer = plain("queue", "create", "q", "--json")
+    assert (answer.code, answer.error["code"]) == (UNPROVEN, "outcome-unknown")
+    look = "Look whether it was, as by `ledgermq trace`, before you call it again"
+    assert answer.error["message"] == f"it may have been applied. {look}"

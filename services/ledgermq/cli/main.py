@@ -21,7 +21,7 @@ from ledgermq.cli.options.once import OnceGroup, write_commands
 from ledgermq.cli.printing.exits import INTERRUPTED, OK, REFUSED, UNPROVEN, USAGE, exit_code_of
 from ledgermq.cli.printing.output import Output
 from ledgermq.cli.spelled import with_options
-from ledgermq.errors import LedgerMQError
+from ledgermq.errors import LedgerMQError, OutcomeUnknownError
 from ledgermq.system_refusals import told_refusal
 
 # Commands are imported when they are called: Spark and Faust take longer to load than most answers.
@@ -89,6 +89,7 @@ _CHECKOUT: Final = {
 }
 # Commands whose exit code is what they found: unread, it is not known to be good.
 _VERDICTS: Final = ("archive", "audit", "check", "doctor")
+_LOOK_FIRST: Final = "Look whether it was, as by `ledgermq trace`, before you call it again"
 # One of them, of which 1 says that it found something: unread or failed, it has proven nothing.
 _AUDIT: Final = "audit"
 
@@ -162,6 +163,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # Python's own code for it is 1.
             traceback.print_exc()
             return UNPROVEN
+        if isinstance(error, OutcomeUnknownError):
+            # The command has ended: nobody can go on waiting.
+            error.advice = _LOOK_FIRST
         text = told_refusal(error) if isinstance(error, OSError) else str(error)
         # Of these alone: columns and files are called as they are.
         if type(error).__module__.startswith("ledgermq.errors."):

@@ -8,9 +8,6 @@ from typing import Final
 
 import click
 
-from ledgermq.errors.shown import RESOLVE
-
-LOOK_FIRST: Final = "Look whether it was, as by `ledgermq trace`, before you call it again"
 # Words that no sentence has; in quotation marks they are somebody's own.
 _KEYWORD: Final = re.compile(r"""(?<![\w'"`.:/-])[a-z]+(?:_[a-z]+)+(?![\w'"`])""")
 # How keywords end that take a number where their option takes it with a unit, or as a factor.
@@ -37,4 +34,4 @@ def with_options(text: str, group: click.Group, given: Sequence[str]) -> str:
                 return option + unit
         return options.get(found[0], found[0])
 
-    return _KEYWORD.sub(spelled, text.replace(RESOLVE, LOOK_FIRST))
+    return _KEYWORD.sub(spelled, text)

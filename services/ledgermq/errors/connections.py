@@ -84,11 +84,22 @@ class OutcomeUnknownError(TimeoutExceededError):
     """No outcome came within the time-out: the operation may have been applied, or may yet be.
 
     Calling again could act twice. `resolve` cannot: it goes on waiting for the same operation.
+
+    Attributes:
+        advice: What to do, as its text ends. Whoever shows it to somebody who cannot call `resolve`
+            says another.
     """
 
     code = "outcome-unknown"
     retryable = False
     resolver: Callable[[float], Any] | None = None
+    advice: str = (
+        "Call resolve() on this error to go on waiting for the same operation; do not send again"
+    )
+
+    def __str__(self) -> str:
+        what = super().__str__()
+        return what if self.resolver is None else f"{what}. {self.advice}"
 
     def resolve(self, timeout_seconds: float) -> Any:
         """Goes on waiting for the outcome and returns what the call would have returned.

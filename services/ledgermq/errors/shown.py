@@ -6,10 +6,6 @@ import builtins
 from typing import Final
 
 SHOWN_CHARACTERS_MAX: Final = 160
-# What a program does with an outcome that is unknown; people at a terminal are told otherwise.
-RESOLVE: Final = (
-    "Call resolve() on this error to go on waiting for the same operation; do not send again"
-)
 
 
 def shown(value: object) -> str:

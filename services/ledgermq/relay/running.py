@@ -16,7 +16,6 @@ from ledgermq.errors import (
     PutsDisabledError,
     QuotaExceededError,
 )
-from ledgermq.errors.shown import RESOLVE
 
 REFUSED: Final = (PutsDisabledError, QuotaExceededError)
 # Beside what is retryable: after these it begins anew, too, as nothing is put twice.
@@ -63,8 +62,9 @@ def keep_going(
             if not (isinstance(error, PASSING) or error.retryable):
                 raise
             stands_by = isinstance(error, InvalidClientIDError)
-            why = str(error).replace(RESOLVE, NOT_COUNTED)
-            text = STANDS_BY if stands_by else f"waits and begins anew: {why}"
+            if isinstance(error, OutcomeUnknownError):
+                error.advice = NOT_COUNTED
+            text = STANDS_BY if stands_by else f"waits and begins anew: {error}"
             # Each refusal has another place on the log.
             what = re.sub(r"@\d+", "", text)
             if what != told or time.monotonic() - began > WELL_SECONDS:

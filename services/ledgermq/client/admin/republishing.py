@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq.client.admin.copies import Copier, units_of, why_no_copy
 from ledgermq.client.options import AckMode
-from ledgermq.errors import LedgerMQError, RepublishStoppedError
+from ledgermq.errors import LedgerMQError, OutcomeUnknownError, RepublishStoppedError
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
@@ -72,9 +72,11 @@ def republish(
                 if tell is not None:
                     tell(done)
         except LedgerMQError as error:
+            then = "Go on behind those, once that is mended"
+            if isinstance(error, OutcomeUnknownError):
+                then = f"Look by their {MESSAGE_ID} whether more were, before you go on"
             raise RepublishStoppedError(
-                f"{put} messages were republished, then it stopped: {error}. Go on behind those, "
-                "once that is mended"
+                f"{put} messages were republished, then it stopped: {error.args[0]}. {then}"
             ) from error
     return put
 

@@ -35,7 +35,6 @@ from ledgermq.errors import (
     TransactionRolledBackError,
     UnexpectedReplyError,
 )
-from ledgermq.errors.shown import RESOLVE
 from ledgermq.protocol.operations import Alive, Commit, Get, Put, PutMessage, SessionOperation
 from ledgermq.protocol.outcomes import (
     Delivered,
@@ -380,8 +379,8 @@ class Engine:
             hint = f"the worker does not read operation {unread.number}: is its version older?"
         error = kind(
             f"no outcome of {pending.operation.__name__} {pending.number} of session "
-            f"{self.queue_manager}@{self.handle} within {waited:.3g} s: it may have been applied, "
-            f"or may yet be. {RESOLVE}; {hint}",
+            f"{self.queue_manager}@{self.handle} within {waited:.3g} s ({hint}): it may have been "
+            "applied, or may yet be",
             destination=pending.destination,
         )
         error.resolver = lambda timeout_seconds: self._resolve(pending, timeout_seconds)
