@@ -7,6 +7,7 @@ import json
 import os
 import uuid
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet
@@ -132,6 +133,23 @@ def test_a_timeline_that_the_disk_has_no_room_for_takes_no_lives_away(cli, monke
     answer = cli("trace", lives[0].message_id, "--html", "/dev/full", "--json")
     assert (answer.code, answer.document) == (REFUSED, lives[0].as_dict())
     assert "/dev/full: No space left on device; make room there" in answer.err
+
+
+def test_trace_shows_all_that_was_put_with_one_id(cli, monkeypatch, tmp_path):
+    """A client gives each message an id of its own; whoever writes by himself may not."""
+    first, second = (
+        replace(life_of(step_of(at, "put", "new -> available")), put_position=at) for at in (0, 7)
+    )
+    monkeypatch.setattr("ledgermq.cli.commands.trace.facts_at", lambda *_: nullcontext())
+    monkeypatch.setattr("ledgermq_spark.tables.life.lives_meant", lambda *_: [first, second])
+    told = cli("trace", first.message_id, "--html", tmp_path / "page")
+    assert told.out.count(f"Message\t{first.message_id}") == 2
+    assert "2 messages were put with this id" in told.err
+    assert (tmp_path / "page").read_text().count(first.message_id) >= 2
+    document = cli("trace", first.message_id, "--json").document
+    assert (document.pop("others"), document) == ([second.as_dict()], first.as_dict())
+    some = cli("trace", first.message_id, "--limit", "1", "--json")
+    assert (some.document, "more are meant" in some.err) == (first.as_dict(), True)
 
 
 def test_trace_tells_the_lives_of_all_that_options_mean(cli, lived):

@@ -77,7 +77,8 @@ def trace(
     """Show the lives of messages, from their put to now, from the log alone.
 
     MESSAGE_ID has 32 hexadecimal digits, as `ledgermq browse` prints it. Give it, or options that
-    name the messages. With --archive the lives end where the archive ends.
+    name the messages. With --archive the lives end where the archive ends. Where a writer gave one
+    id to several messages, all are shown; --json has the first, and the rest as its "others".
     """
     from ledgermq_spark.log.durable_files import write_durably
     from ledgermq_spark.pages.timeline import timeline_page
@@ -104,11 +105,10 @@ def trace(
         lives = lives_meant(facts, target.queue_manager, chosen, limit + 1)
     if not lives:
         raise _unknown(target, message_id, end)
-    shown = lives[: limit if message_id is None else 1]
-    more = message_id is None and len(lives) > limit
+    shown, more = lives[:limit], len(lives) > limit
     if output.as_json:
         documents = [life.as_dict() for life in shown]
-        output.document(documents if message_id is None else documents[0])
+        output.document(documents if message_id is None else _one_of(documents))
     else:
         for number, life in enumerate(shown):
             if number:
@@ -119,11 +119,19 @@ def trace(
         write_durably(page, timeline_page(shown, more=more))
         if not output.as_json:
             output.remark(f"timeline: {page}")
+    if message_id is not None and len(shown) > 1:
+        output.remark(f"{count_of(len(shown), 'message')} were put with this id")
     if end is not None:
         output.remark(f"as the archive has it, up to {target.named(end)}; {SINCE}")
     if more:
         count = count_of(limit, "message")
         output.cut_short(f"{count} shown; more are meant: ask for them with --limit")
+
+
+def _one_of(documents: list[dict[str, Any]]) -> dict[str, Any]:
+    """The message of an id, and what else was put with it: some writer gave it twice."""
+    first, *others = documents
+    return {**first, "others": others} if others else first
 
 
 def _unknown(target: Target, message_id: str | None, end: int | None) -> MessageUnknownError:
