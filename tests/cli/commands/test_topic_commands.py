@@ -100,7 +100,7 @@ def test_topic_delete_with_purge_counts_before_it_is_told_yes(cli, topic, connec
     asked = cli("topic", "delete", topic, "--purge")
     assert (asked.code, "1 subscription and 0 messages" in asked.err) == (USAGE, True)
     assert "--yes" in asked.err
-    tried = cli("topic", "delete", topic, "--dry-run", "--json").document
+    tried = cli("topic", "delete", topic, "--purge", "--dry-run", "--json").document
     assert tried == {"topic": topic, "subscriptions": 1, "messages": 0, "deleted": False}
     assert cli("topic", "delete", topic, "--purge", "--yes").out == f"topic {topic} deleted\n"
     assert cli("topic", "stat", topic).code == REFUSED

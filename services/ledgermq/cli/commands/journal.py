@@ -12,7 +12,13 @@ from typing import Any, Final
 
 import click
 
-from ledgermq.cli.options.consent import actor_option, confirm, dry_run_option, yes_option
+from ledgermq.cli.options.consent import (
+    REASON,
+    actor_option,
+    confirm,
+    dry_run_option,
+    yes_option,
+)
 from ledgermq.cli.options.destinations import valid_destination
 from ledgermq.cli.options.journal_choice import (
     backups_directory,
@@ -36,6 +42,7 @@ from ledgermq.client.admin.republishing import journal_marks
 from ledgermq.client.admin.republishing import republish as put_again
 from ledgermq.client.connection import Connection
 from ledgermq.errors import LedgerMQError, RepublishStoppedError
+from ledgermq.protocol.limits import TIMING_MS_MAX
 from ledgermq.wire.content.journaled import JournaledMessage
 
 LISTED_DEFAULT: Final = 100
@@ -72,7 +79,7 @@ def journal() -> None:
 @directory_option
 @click.option(
     "--reason",
-    metavar="TEXT",
+    type=REASON,
     default="backup of the journal",
     show_default=True,
     help="Why it is done; recorded on the log.",
@@ -130,7 +137,7 @@ def backup(
                 through=written.through,
                 **positions,
                 reason=reason,
-                actor=who_asks(actor or None),
+                actor=who_asks(actor),
             )
     if found.kept_from is not None and found.kept_from > begins:
         output.remark(f"what came in from {begins} to {found.kept_from - 1} is given up")
@@ -204,7 +211,7 @@ def list_messages(target: Target, output: Output, limit: int, **options: Any) ->
 @click.option("--skip", type=Count(min=0), default=0, help="Leave out so many, the first ones.")
 @click.option(
     "--time-to-live",
-    type=Duration(0),
+    type=Duration(0, TIMING_MS_MAX),
     default="none",
     show_default=True,
     help="How long the copies live from now on; none: for ever.",

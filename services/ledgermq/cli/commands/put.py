@@ -20,7 +20,7 @@ from ledgermq.cli.options.together import Long
 from ledgermq.cli.printing.output import Output, count_of
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
 from ledgermq.errors import LedgerMQError, MessageTooLargeError
-from ledgermq.protocol.limits import CONTENT_BYTES_MAX
+from ledgermq.protocol.limits import CONTENT_BYTES_MAX, TIMING_MS_MAX
 
 UNANSWERED_MAX = 10_000
 # Read of a file or line; more than a message has, as JSON takes more room than what is sent of it.
@@ -58,13 +58,13 @@ INPUT_MAX: Final = 8 * CONTENT_BYTES_MAX
 )
 @click.option(
     "--time-to-live",
-    type=Duration(),
+    type=Duration(most=TIMING_MS_MAX),
     default=0,
     help="How long the message lives from now on; then it expires.  [default: for ever]",
 )
 @click.option(
     "--delivery-delay",
-    type=Duration(),
+    type=Duration(most=TIMING_MS_MAX),
     default=0,
     help="How long the message waits before it is delivered.  [default: not at all]",
 )

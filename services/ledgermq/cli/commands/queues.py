@@ -14,6 +14,8 @@ from ledgermq.cli.options.destinations import name_argument, patterns_argument
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.setting_options import given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.deleting import confirm_deletion, tell_dry_run, why_queue_stays
+from ledgermq.cli.printing.exits import OK
 from ledgermq.cli.printing.output import Column, Output, cell_text, count_of, headed
 from ledgermq.cli.printing.screens import (
     ADDS_UP,
@@ -26,7 +28,7 @@ from ledgermq.cli.printing.screens import (
     status_document,
     with_iso_times,
 )
-from ledgermq.cli.printing.statuses import done, is_to_be_deleted, print_list, print_status
+from ledgermq.cli.printing.statuses import done, print_list, print_status
 
 STATE_COLUMNS = (
     Column(key="state", heading="STATE", whole=True),
@@ -194,21 +196,24 @@ def _set_gets(target: Target, output: Output, name: str, *, disabled: bool) -> N
 @click.option("--dry-run", is_flag=True, help="Only show how many messages would be lost.")
 @yes_option
 @target_options
-def delete(
-    target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool
-) -> None:
+def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool) -> int:
     """Delete queue NAME, which no session may be using.
 
     Without --purge it must also be empty.
     """
+    what = f"queue {name}"
     with target.connect() as connection:
         if dry_run or (purge and not yes):
-            count = connection.admin.queue_status(name).message_count
-            lost, held = count_of(count, "message"), {"messages": count}
-            if not is_to_be_deleted(output, "queue", name, lost, held, dry_run=dry_run):
-                return
+            status = connection.admin.queue_status(name)
+            lost = count_of(status.message_count, "message")
+            if dry_run:
+                held = {"queue": name, "messages": status.message_count}
+                refused = why_queue_stays(connection.admin, status, purge=purge)
+                return tell_dry_run(output, what, lost, held, refused)
+            confirm_deletion(what, lost)
         position = connection.admin.delete_queue(name, purge=purge)
     done(output, "queue", name, "deleted", position)
+    return OK
 
 
 @queue.command()

@@ -6,13 +6,20 @@ from typing import Final
 
 import click
 
-from ledgermq.cli.options.consent import confirm, yes_option
+from ledgermq.cli.options.consent import yes_option
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.deleting import (
+    confirm_deletion,
+    tell_dry_run,
+    why_subscription_stays,
+)
+from ledgermq.cli.printing.exits import OK
 from ledgermq.cli.printing.output import Column, Output, count_of, headed
 from ledgermq.cli.printing.screens import status_document
 from ledgermq.cli.printing.statuses import print_list
 from ledgermq.client.connection import Connection
+from ledgermq.protocol.documents.destinations import SubscriptionStatus
 
 ADDS_UP: Final = (
     "added = current + pending + sent + expired + displaced + removed + moved + dropped"
@@ -65,31 +72,29 @@ def list_subscriptions(target: Target, output: Output, topic: str | None) -> Non
 @target_options
 def delete(
     target: Target, output: Output, name: str, client_id: str, dry_run: bool, yes: bool
-) -> None:
+) -> int:
     """Delete durable subscription NAME, which no session may be using.
 
     The command connects with that client id, so no application may be connected with it.
     """
-    owner = f" of client id {client_id}" if client_id else ""
+    what = f"subscription {name}" + (f" of client id {client_id}" if client_id else "")
     named = {"subscription": name, "client_id": client_id}
     with target.connect(client_id=client_id) as connection:
-        count = _held(connection, name, client_id)
-        messages = count_of(count or 0, "message")
-        if dry_run and count is not None:
-            output.done(
-                f"subscription {name}{owner} would be deleted with {messages}",
-                {**named, "messages": count, "deleted": False},
-            )
-            return
-        if count and not yes:
-            confirm(f"this would delete subscription {name}{owner} with {messages}")
+        status = _durable(connection, name, client_id)
+        lost = count_of(0 if status is None else status.message_count, "message")
+        if dry_run and status is not None:
+            refused = why_subscription_stays(status)
+            held = {**named, "messages": status.message_count}
+            return tell_dry_run(output, what, lost, held, refused)
+        if status is not None and status.message_count and not yes:
+            confirm_deletion(what, lost)
         position = connection.admin.unsubscribe(name)
-    document = {**named, "deleted": True, "position": position}
-    output.done(f"subscription {name}{owner} deleted", document)
+    output.done(f"{what} deleted", {**named, "deleted": True, "position": position})
+    return OK
 
 
-def _held(connection: Connection, name: str, client_id: str) -> int | None:
+def _durable(connection: Connection, name: str, client_id: str) -> SubscriptionStatus | None:
     for one in connection.admin.subscriptions():
         if one.durable and (one.name, one.client_id) == (name, client_id):
-            return one.message_count
+            return one
     return None

@@ -11,9 +11,11 @@ from ledgermq.cli.options.destinations import name_argument, patterns_argument
 from ledgermq.cli.options.once import OnceGroup, called
 from ledgermq.cli.options.setting_options import given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.deleting import confirm_deletion, tell_dry_run, why_topic_stays
+from ledgermq.cli.printing.exits import OK
 from ledgermq.cli.printing.output import Column, Output, count_of, headed
 from ledgermq.cli.printing.screens import status_document
-from ledgermq.cli.printing.statuses import done, is_to_be_deleted, print_list, print_status
+from ledgermq.cli.printing.statuses import done, print_list, print_status
 
 ADDS_UP: Final = (
     "next sequence = sent and committed + expired + displaced + moved + dropped + message count"
@@ -113,23 +115,25 @@ def show(target: Target, output: Output, name: str) -> None:
 @click.option("--dry-run", is_flag=True, help="Only show what would be lost.")
 @yes_option
 @target_options
-def delete(
-    target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool
-) -> None:
+def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool) -> int:
     """Delete topic NAME, which no session may be using.
 
     Without --purge it must also have no durable subscriptions.
     """
+    what = f"topic {name}"
     with target.connect() as connection:
         if dry_run or (purge and not yes):
             status = connection.admin.topic(name)
             lost = f"{count_of(status.subscriptions, 'subscription')} and "
             lost += count_of(status.message_count, "message")
-            held = {"subscriptions": status.subscriptions, "messages": status.message_count}
-            if not is_to_be_deleted(output, "topic", name, lost, held, dry_run=dry_run):
-                return
+            if dry_run:
+                held = {"subscriptions": status.subscriptions, "messages": status.message_count}
+                refused = why_topic_stays(connection.admin, status, purge=purge)
+                return tell_dry_run(output, what, lost, {"topic": name, **held}, refused)
+            confirm_deletion(what, lost)
         position = connection.admin.delete_topic(name, purge=purge)
     done(output, "topic", name, "deleted", position)
+    return OK
 
 
 # A status screen, as `queue stat` prints one, is there for queues alone (SEQ-13).

@@ -23,6 +23,7 @@ from ledgermq.cli.printing.message_rows import shown_body
 from ledgermq.cli.printing.output import Column, Output, count_of
 from ledgermq.client.admin.manual import Handled
 from ledgermq.client.messages.message import Message
+from ledgermq.errors import InvalidDestinationError
 from ledgermq.wire.content.objects import LONG_MAX
 
 COLUMNS: Final = (
@@ -146,6 +147,8 @@ def carry_out(
                 # What is shown, or asked, is what would be done: a move to nowhere is refused.
                 kind, name = destination_from(destination)
                 (admin.topic if kind == "topic" else admin.queue_status)(name)
+                if destination == source:
+                    raise InvalidDestinationError(f"{destination} is where the messages are")
             if dry_run:
                 _tell(target, output, action, source, told)
                 return

@@ -5,27 +5,42 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from ledgermq.cli.options.together import together
+from ledgermq.cli.options.together import Read, together
 from ledgermq.cli.printing.output import plain
 from ledgermq.client.admin.part import who_asks
 from ledgermq.errors import LedgerMQError
+from ledgermq.protocol.limits import ACTOR_CHARACTERS_MAX, DESCRIPTION_CHARACTERS_MAX
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 ACTOR_HELP: Final = "Who does it; recorded on the log.  [default: your user name]"
 
+
+def _of_at_most(characters: int, least: int, text: str) -> str:
+    """What the queue manager takes; a dry run, which asks for nothing, refuses the rest, too."""
+    if not least <= len(text) <= characters:
+        must = f"at most {characters}" if least == 0 else f"{least} to {characters}"
+        raise ValueError(f"it has {len(text):,} characters, must have {must}")
+    return text
+
+
+# Whether there must be one is asked where it is known; until then an empty one is none.
+REASON: Final = Read("TEXT", partial(_of_at_most, DESCRIPTION_CHARACTERS_MAX, 0))
+ACTOR: Final = Read("NAME", partial(_of_at_most, ACTOR_CHARACTERS_MAX, 1))
+
 reason_option = click.option(
     "--reason",
-    metavar="TEXT",
+    type=REASON,
     default="",
     help="Why it is done; recorded on the log. Required, unless --dry-run is given.",
 )
-actor_option = click.option("--actor", metavar="NAME", help=ACTOR_HELP)
+actor_option = click.option("--actor", type=ACTOR, help=ACTOR_HELP)
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Only show which messages are meant, and change nothing."
 )
@@ -36,11 +51,11 @@ yes_option = click.option(
 who_and_why = together(
     click.option(
         "--reason",
-        metavar="TEXT",
+        type=Read("TEXT", partial(_of_at_most, DESCRIPTION_CHARACTERS_MAX, 1)),
         required=True,
         help="Why it is done; recorded on the log.",
     ),
-    click.option("--actor", metavar="NAME", default=who_asks, help=ACTOR_HELP),
+    click.option("--actor", type=ACTOR, default=who_asks, help=ACTOR_HELP),
     yes_option,
 )
 

@@ -31,16 +31,16 @@ _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
 
 
 class Duration(Read):
-    """A duration in milliseconds; `none` is what the word none means, if it may be given."""
+    """A duration in milliseconds, at most `most`; `none` is what that word means, if it may be."""
 
-    def __init__(self, none: int | None = None) -> None:
+    def __init__(self, none: int | None = None, most: int = LONG_MAX) -> None:
         explained = (
             "DURATION is a number with a unit, 500ms, 30s, 10m, 12h or 7d; without one, seconds."
         )
-        super().__init__("DURATION", partial(_milliseconds, none), explained)
+        super().__init__("DURATION", partial(_milliseconds, none, most), explained)
 
 
-def _milliseconds(none: int | None, text: str) -> int:
+def _milliseconds(none: int | None, most: int, text: str) -> int:
     if text == NONE and none is not None:
         return none
     found = _DURATION.fullmatch(text)
@@ -50,6 +50,8 @@ def _milliseconds(none: int | None, text: str) -> int:
     milliseconds = int(Decimal(found[1]) * _UNITS_MS[found[2] or "s"])
     if milliseconds > LONG_MAX:
         raise ValueError(f"{text} is more than a record of the log can hold")
+    if milliseconds > most:
+        raise ValueError(f"{text} is more than {duration_text(most)}, the most that there may be")
     return milliseconds
 
 

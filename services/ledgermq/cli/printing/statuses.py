@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from ledgermq.cli.options.consent import confirm
 from ledgermq.cli.options.setting_options import shown_settings
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing.output import Column, Output
@@ -50,16 +49,3 @@ def print_status(target: Target, output: Output, status: Mapping[str, Any], *, s
 
 def done(output: Output, kind: str, name: str, what: str, position: int) -> None:
     output.done(f"{kind} {name} {what}", {kind: name, what: True, "position": position})
-
-
-def is_to_be_deleted(
-    output: Output, kind: str, name: str, lost: str, held: Mapping[str, Any], *, dry_run: bool
-) -> bool:
-    """Ask whether to delete what would be lost; for --dry-run print it, `held` in figures."""
-    if not dry_run:
-        confirm(f"this would delete {kind} {name} with {lost}")
-        return True
-    output.done(
-        f"{kind} {name} would be deleted with {lost}", {kind: name, **held, "deleted": False}
-    )
-    return False
