@@ -1,11 +1,20 @@
 """What `ledgermq group` says of groups: what is missing, what cannot be got and why (GRP-46)."""
 
+from dataclasses import replace
+
 import pytest
 
 from ledgermq.cli.commands import groups
-from ledgermq.cli.commands.groups import age_text, missing_text, shortened
+from ledgermq.cli.commands.groups import (
+    _clashing_text,
+    _item_rows,
+    age_text,
+    missing_text,
+    shortened,
+)
 from ledgermq.cli.printing.blocked import counted, is_wholly_there, sentence
 from ledgermq.client.admin import statuses
+from ledgermq.core.queries import group_status as group_query
 from ledgermq.testing import MemoryBroker
 from support.messages.grouped_items import consume, get_items, group_id, put_items
 
@@ -51,6 +60,21 @@ def test_what_is_missing_is_told_in_words(connection, items, text):
     """Messages by number, bytes of segments by place, in logical order; the first few of many."""
     put_items(connection, "q", *items)
     assert missing_text(connection.admin.group("q", group_id("Y"))) == text
+
+
+def test_what_is_not_listed_of_a_group_is_told_of(connection, monkeypatch):
+    """Its highest number stays what it is; a cut list was taken for the whole of it."""
+    items = ["b{g=Y.2@0+5}", "c{g=Y.2@9+1!}", *(f"m{at}{{g=Y.{at}}}" for at in range(4, 24, 2))]
+    put_items(connection, "q", *items)
+    whole = connection.admin.group("q", group_id("Y"))
+    assert whole.missing_unlisted == 0
+    monkeypatch.setattr(group_query, "GAPS_MAX", 1)
+    cut = connection.admin.group("q", group_id("Y"))
+    assert (cut.missing, cut.missing_unlisted) == (((1, 1),), len(whole.missing) - 1)
+    assert cut.highest_group_sequence == whole.highest_group_sequence == 22
+    assert _clashing_text(replace(cut, clashing=(7,), clashing_unlisted=2)) == "7, 2 more"
+    rows = [row["group_sequence"] for row in _item_rows(cut)]
+    assert "10 more from 2 on" in rows
 
 
 def test_queue_of_which_all_can_be_got_says_so(connection):

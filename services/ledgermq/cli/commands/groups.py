@@ -171,7 +171,8 @@ def missing_text(found: GroupState) -> str:
         gaps.append((one.group_sequence, f"bytes {one.start} {until}{of}"))
     parts = [text for _, text in sorted(gaps, key=lambda one: one[0])]
     if len(parts) > GAPS_SHOWN_MAX:
-        parts[GAPS_SHOWN_MAX:] = [f"{len(parts) - GAPS_SHOWN_MAX} more gaps"]
+        least = "at least " if found.missing_unlisted or found.missing_segments_unlisted else ""
+        parts[GAPS_SHOWN_MAX:] = [f"{least}{len(parts) - GAPS_SHOWN_MAX} more gaps"]
     if _is_open_ended(found):
         parts.append(f"what comes after message {found.highest_group_sequence}")
     return ", ".join(parts)
@@ -207,7 +208,7 @@ def _row(found: GroupState, named: dict[str, str], *, for_people: bool) -> dict[
         **document,
         "group": named.get(whole, whole),
         "since": _age(found) if for_people else found.first_enqueued_at,
-        "clashing": len(found.clashing),
+        "clashing": len(found.clashing) + found.clashing_unlisted,
         "kept_for": _kept_for(found),
         "missing": missing_text(found),
     }
@@ -224,10 +225,15 @@ def _fields(target: Target, queue: str, found: GroupState) -> dict[str, Any]:
         "items": found.items,
         "held": found.held,
         "kept for": _kept_for(found),
-        "clashing": ", ".join(str(one) for one in found.clashing),
+        "clashing": _clashing_text(found),
         "position": target.named(found.position),
     }
     return {label: value for label, value in told.items() if value != ""}
+
+
+def _clashing_text(found: GroupState) -> str:
+    others = [f"{found.clashing_unlisted:,} more"] if found.clashing_unlisted else []
+    return ", ".join([*map(str, found.clashing), *others])
 
 
 def _document(found: GroupState) -> dict[str, Any]:
@@ -265,6 +271,11 @@ def _missing_rows(found: GroupState) -> Iterator[Placed]:
         length = None if one.end is None else one.end - one.start
         told = {"group_sequence": one.group_sequence, "offset": one.start, "length": length}
         yield (one.group_sequence, one.start), {**MISSING, **told}
+    if found.missing_unlisted:
+        # They stand behind those that are listed.
+        behind = found.missing[-1][1] + 1
+        numbers = f"{found.missing_unlisted:,} more from {behind} on"
+        yield (behind, 0), {**MISSING, "group_sequence": numbers}
     if _is_open_ended(found):
         behind = found.highest_group_sequence + 1
         yield (behind, 0), {**MISSING, "group_sequence": f"from {behind}"}

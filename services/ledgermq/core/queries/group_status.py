@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final
 
 from ledgermq.core.moves import state_of
@@ -49,7 +48,13 @@ def group_document(
 
 def group_status(queue: Queue, group: Group[GroupedMessage]) -> Document:
     """One group without its items."""
-    items = list(group.items())
+    items = [*group.items()]
+    missing, missing_segments = [*_missing(group)], [*_missing_segments(group)]
+    unlisted = {
+        "missing_unlisted": sum(last - first + 1 for first, last in missing[GAPS_MAX:]),
+        "missing_segments_unlisted": len(missing_segments[GAPS_MAX:]),
+        "clashing_unlisted": len(group.clashing[GAPS_MAX:]),
+    }
     first = min(items, key=lambda one: one.sequence)
     keeper = queue.reserved.get(group.group_id)
     holder = None
@@ -66,13 +71,14 @@ def group_status(queue: Queue, group: Group[GroupedMessage]) -> Document:
         messages=len(group.slots),
         items=len(items),
         last_group_sequence=group.last,
-        missing=list(islice(_missing(group), GAPS_MAX)),
-        missing_segments=list(islice(_missing_segments(group), GAPS_MAX)),
+        missing=missing[:GAPS_MAX],
+        missing_segments=missing_segments[:GAPS_MAX],
         clashing=[one.sequence for one in group.clashing[:GAPS_MAX]],
         held=sum(1 for one in items if one.consumer is not None),
         holder=holder,
         first_sequence=first.sequence,
         first_enqueued_at=first.enqueued_at,
+        **{name: count for name, count in unlisted.items() if count},
     )
 
 

@@ -85,6 +85,8 @@ class GroupState:
         first_sequence: Sequence number of the oldest item.
         first_enqueued_at: When that was numbered.
         members: Its items in logical order, then those that clash; `groups` leaves them out.
+        missing_unlisted: How many numbers are missing behind the ranges in `missing`, which has the
+            first 10,000; likewise `missing_segments_unlisted` and `clashing_unlisted`.
     """
 
     group_id: bytes
@@ -103,8 +105,12 @@ class GroupState:
     first_sequence: int
     first_enqueued_at: datetime
     members: tuple[GroupMember, ...] = ()
+    missing_unlisted: int = 0
+    missing_segments_unlisted: int = 0
+    clashing_unlisted: int = 0
 
     @property
     def highest_group_sequence(self) -> int:
         """Number of the last message that is there."""
-        return self.messages + sum(last - first + 1 for first, last in self.missing)
+        listed = sum(last - first + 1 for first, last in self.missing)
+        return self.messages + listed + self.missing_unlisted
