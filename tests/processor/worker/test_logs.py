@@ -64,6 +64,21 @@ def test_what_is_remembered_is_bounded(clock):
     assert len(repeats._seen) <= logs.TEXTS_MAX
 
 
+def test_what_was_held_back_is_told_of_though_the_line_is_remembered_no_more(clock):
+    """With the next line that passes: the count went with a line that was not to be filled up."""
+    repeats = RepeatFilter()
+    for _ in range(6):
+        repeats.filter(line("aiokafka.client", "no broker"))
+    said = []
+    for number in range(logs.TEXTS_MAX):
+        record = line("faust.app", f"text {number}")
+        assert repeats.filter(record)
+        said.append(record.getMessage())
+    assert said[-1] == f"text {logs.TEXTS_MAX - 1} (and 5 times more like others before)"
+    assert not any("more like" in one for one in said[:-1])
+    assert not repeats.filter(line("faust.app", "text 7"))
+
+
 def test_a_line_for_programs_is_one_json_object_with_its_fields():
     """Whatever is in the text stays in one line; what the caller names are fields of their own."""
     record = line("ledgermq.processor", '%s: a "b"\n\\ü \u2028', "QM1")

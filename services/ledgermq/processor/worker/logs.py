@@ -61,8 +61,11 @@ class RepeatFilter(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        # When a line was last let through, and how many like it were held back since.
+        # When a line was last let through, and how many like it were held back since; those first
+        # that were let through longest ago.
         self._seen: dict[tuple[str, str], tuple[float, int]] = {}
+        # Held back, of lines that are remembered no more.
+        self._untold = 0
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not record.name.startswith(LIBRARIES):
@@ -77,11 +80,17 @@ class RepeatFilter(logging.Filter):
         if now - last < REPEAT_SECONDS:
             self._seen[key] = (last, count + 1)
             return False
+        self._seen.pop(key, None)
         if len(self._seen) >= TEXTS_MAX:
-            self._seen.clear()
+            _, forgotten = self._seen.pop(next(iter(self._seen)))
+            self._untold += forgotten
         self._seen[key] = (now, 0)
-        if count:
-            record.msg = f"{record.getMessage()} (and {count} times more like this)"
+        held_back = [f"{count} times more like this"] if count else []
+        if self._untold:
+            held_back.append(f"{self._untold} times more like others before")
+            self._untold = 0
+        if held_back:
+            record.msg = f"{record.getMessage()} (and {', '.join(held_back)})"
             record.args = ()
         return True
 
