@@ -7,7 +7,11 @@ import logging
 from typing import Any, Final
 
 from aiokafka.client import AIOKafkaClient
-from aiokafka.errors import ClusterAuthorizationFailedError, KafkaError
+from aiokafka.errors import (
+    BrokerNotAvailableError,
+    ClusterAuthorizationFailedError,
+    KafkaError,
+)
 from aiokafka.protocol.types import Boolean, CompactArray, Int16, Int32, Int64
 
 from ledgermq.processor.log.aiokafka_options import aiokafka_options
@@ -73,7 +77,11 @@ class LogSizes:
         topics = self._partitions.values()
         asked: list[Any] = [(name, partitions, {}) for name, partitions in topics]
         sizes = dict.fromkeys((name for name, _ in topics), 0)
-        for broker in client.cluster.brokers():
+        brokers = client.cluster.brokers()
+        if not brokers:
+            # While it starts, Kafka answers with an empty cluster.
+            raise BrokerNotAvailableError("Kafka names no broker of its cluster")
+        for broker in brokers:
             while not await client.ready(broker.nodeId):
                 await asyncio.sleep(0.1)
             answer = await client.send(broker.nodeId, KafkaRequest(_DIRECTORIES, asked))
