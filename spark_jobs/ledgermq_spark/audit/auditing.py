@@ -11,7 +11,7 @@ from ledgermq.protocol.administration import PositionsSkipped
 from ledgermq_spark.audit.alignment import alignment
 from ledgermq_spark.audit.anchors import CHECKPOINT, GIVEN, Anchor, ChainProof, anchor_findings
 from ledgermq_spark.audit.audit import AuditReport, Subject, audit
-from ledgermq_spark.audit.findings.evidence import Evidence, judge
+from ledgermq_spark.audit.findings.evidence import Evidence, beyond_these, judge
 from ledgermq_spark.audit.headers import check_operation_headers
 from ledgermq_spark.audit.lane_ends import answered_until, lane_floors
 from ledgermq_spark.audit.witnesses import Noted, Witnesses, hear
@@ -267,6 +267,7 @@ def witnessed(
         verdict="anomalies" if anomalies else "agrees" if empty else "unproven",
         anomalies=anomalies,
         consequences=consequences,
+        beyond=beyond_these({"headers": of_headers}),
         unproven=[] if empty else [why],
         notes=[why],
     )

@@ -3,6 +3,7 @@
 import json
 from copy import deepcopy
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from pyarrow.compute import field
@@ -11,10 +12,11 @@ from ledgermq.protocol.operations import CreateQueue
 from ledgermq.protocol.outcomes import Refused
 from ledgermq.wire.framing.codec import decode_record, encode_record
 from ledgermq_spark.audit.audit import audit
+from ledgermq_spark.audit.auditing import witnessed
 from ledgermq_spark.audit.compare import differences
 from ledgermq_spark.audit.conservation import CONSERVATION
 from ledgermq_spark.audit.findings.classify import classify
-from ledgermq_spark.audit.findings.evidence import Evidence, hexadecimal, judge
+from ledgermq_spark.audit.findings.evidence import EVIDENCE_MAX, Evidence, hexadecimal, judge
 from ledgermq_spark.audit.report.report import html_report, json_report
 from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.laws.law import Breach, Law
@@ -184,6 +186,21 @@ def test_what_headers_deny_is_an_anomaly_beside_others(small):
     assert judge([here], [denied]) == ([here], 1)
     elsewhere = replace(here, position=2)
     assert judge([elsewhere], [denied]) == ([elsewhere, denied], 0)
+
+
+def test_of_a_log_without_its_beginning_no_more_headers_are_told_than_were_looked_at():
+    """That there may be more is said, as of a log that is whole."""
+    denied = Evidence(kind="altered operations", summary="", source="headers")
+    claim = SimpleNamespace(queue_manager="QM1")
+    work = SimpleNamespace(claim=claim, log=SimpleNamespace(start=7))
+    told = SimpleNamespace(findings=[], above=None)
+    for count, beyond in (
+        (EVIDENCE_MAX - 1, []),
+        (EVIDENCE_MAX, ["headers: only the first 200 were looked at, there may be more"]),
+    ):
+        many = [replace(denied, position=7 + at) for at in range(count)]
+        report = witnessed(work, 7 + count, told, many)
+        assert (report.verdict, report.beyond) == ("anomalies", beyond)
 
 
 def test_a_live_state_that_is_the_rebuilt_one_agrees(small):
