@@ -42,7 +42,7 @@ class Topic:
         self.low = 0
         self.source = "kafka:t/1/2"
         self.at_once = len(VALUES)
-        self.at_end = set()
+        self.at_end = {}
 
     def reader(self, *_):
         """Reads it as a TopicReader does."""
@@ -67,7 +67,7 @@ class Topic:
         found = list(enumerate(self.values))[self.next :][: self.at_once]
         self.next += len(found)
         if self.next == len(self.values):
-            self.at_end.add(0)
+            self.at_end[0] = len(self.values)
         return {0: [record(*one) for one in found]} if found else {}
 
 

@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import OFFSET_END, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from ledgermq.client.sending.making import Sending, make_message
@@ -251,6 +251,31 @@ def test_records_that_were_deleted_too_early_are_told(ways):
     ways.bridge(topic, f"queue:{queue}", skip_lost=True).run()
     assert [int(one.body) for one in ways.messages(queue)] == [*range(10), *range(15, 20)]
     assert "positions 10 to 14" in ways.told[-1]
+
+
+def test_ends_of_transactions_that_are_deleted_are_no_records_that_were_lost(ways):
+    """To a bridge that has read them; one that begins then cannot know, and says so."""
+    topic, queue = ways.topic(), ways.name()
+    producer = Producer({"bootstrap.servers": ways.bootstrap, "transactional.id": ways.name()})
+    producer.init_transactions(30)
+    for number, end in enumerate((producer.commit_transaction, producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.produce(topic, f"{number}")
+        producer.flush(30)
+        end(30)
+    bridge = ways.bridge(topic, f"queue:{queue}")
+    bridge.run()
+    admin = AdminClient({"bootstrap.servers": ways.bootstrap})
+    for one in admin.delete_records([TopicPartition(topic, 0, OFFSET_END)]).values():
+        assert one.result().low_watermark == 4
+    bridge.run()
+    assert [one.body for one in ways.messages(queue)] == [b"0"]
+    again = ways.bridge(topic, f"queue:{queue}")
+    with pytest.raises(RecordsLostError, match=r"positions 1 to 3 .* if records were: ends of"):
+        again.run()
+    bridge.passed[0] = (-1, 3)
+    with pytest.raises(RecordsLostError, match="positions 1 to 3"):
+        bridge.run()
 
 
 def test_a_topic_that_was_made_again_is_another_source(ways):

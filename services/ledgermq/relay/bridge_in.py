@@ -51,6 +51,9 @@ class BridgeIn:
         skip_lost: Whether to go on behind records that Kafka deleted before they were taken.
         until_end: Whether to stop where all partitions were read to their ends.
         pace: How far and how fast the target is filled; `bad_pace` the same of `bad`.
+        passed: By partition, the last position that was taken when this run was at its end, and the
+            last one there: between them are no records, but ends of transactions, and what was
+            aborted.
     """
 
     connect: Callable[[], AbstractContextManager[Connection]]
@@ -67,6 +70,7 @@ class BridgeIn:
     stopping: threading.Event = field(default_factory=threading.Event)
     pace: Pace = field(default_factory=Pace, init=False)
     bad_pace: Pace = field(default_factory=Pace, init=False)
+    passed: dict[int, tuple[int | None, int]] = field(default_factory=dict, init=False)
     _source: str = field(default="", init=False)
 
     @property
@@ -144,12 +148,15 @@ class _Crossing:
                 looks_at = time.monotonic() + PARTITIONS_SECONDS
                 self._look()
             found = self._reader.read(READ_SECONDS)
-            is_last = self._bridge.until_end and self._reader.at_end.issuperset(self._partitions)
+            at_end = self._reader.at_end
+            is_last = self._bridge.until_end and at_end.keys() >= set(self._partitions)
             if found or is_last:
                 # After the read: what was read is of the topic that is there now.
                 self._bridge.check_source(self._reader.source_now())
             for partition, records in found.items():
                 self._take(partition, records)
+            for partition, position in at_end.items():
+                self._bridge.passed[partition] = (self._taken(partition), position - 1)
             if is_last:
                 return
 
@@ -164,12 +171,13 @@ class _Crossing:
     def _start(self, partition: int) -> int:
         """The first position to read; RecordsLostError if it is there no longer."""
         low, high = self._reader.ends(partition)
-        by_target = self._taker.taken.get(partition)
-        aside = None if self._bad is None else self._bad.taken.get(partition)
-        # What either has taken last, all before it is taken: they are filled in turn.
-        taken = max((one for one in (by_target, aside) if one is not None), default=None)
+        by_target, taken = self._taker.taken.get(partition), self._taken(partition)
         if taken is None:
             return low
+        taken_then, passed = self._bridge.passed.get(partition, (None, -1))
+        # The queue manager may have been restored to an earlier moment.
+        if taken == taken_then:
+            taken = max(taken, passed)
         where = f"partition {partition} of {self._bridge.topic}"
         if taken + 1 > high:
             raise RecordsLostError(
@@ -181,19 +189,25 @@ class _Crossing:
         # A target that was made anew takes again what `bad` has still.
         return low if by_target is None else max(low, by_target + 1)
 
+    def _taken(self, partition: int) -> int | None:
+        """What either has taken last, all before it is taken: they are filled in turn."""
+        takers = [self._taker] if self._bad is None else [self._taker, self._bad]
+        return max((one.taken[partition] for one in takers if partition in one.taken), default=None)
+
     def _skip(self, partition: int, first: int, low: int, where: str) -> None:
         """Notes what was lost, so that it is skipped once; RecordsLostError: it is not to be."""
         notes = Taker(self._connection, "queue:" + LOST, self._source("lost"), self._name_of)
         first = max(first, notes.taken.get(partition, -1) + 1)
         if first >= low:
             return
-        text = f"positions {first} to {low - 1} of {where} were deleted before they were taken"
+        text = f"what was at positions {first} to {low - 1} of {where} was deleted before it was "
+        text += (
+            f"taken to {self._bridge.target}, if records were: ends of transactions and what was "
+        )
+        text += "aborted have positions, too"
         if not self._bridge.skip_lost:
-            raise RecordsLostError(
-                f"{text}, if they had any records: an end of a transaction takes a position, too. "
-                "To go on behind them, run it with --skip-lost"
-            )
-        text += f" to {self._bridge.target}, and are skipped"
+            raise RecordsLostError(f"{text}. To go on behind them, run it with --skip-lost")
+        text += ". They are skipped"
         with suppress(DestinationExistsError):
             self._connection.admin.create_queue(LOST, description="records that bridges skipped")
         notes.take(partition, [Item(low - 1, make_message(notes.target, text, Sending()))])

@@ -34,7 +34,7 @@ class TopicReader:
     Attributes:
         source: Name of the source at the beginning: the same topic for ever, made anew it is
             another.
-        at_end: Partitions that were read to their ends.
+        at_end: Partitions that were read to their ends, and the positions of these.
     """
 
     def __init__(self, bootstrap: str, topic: str, timeout_seconds: float) -> None:
@@ -43,7 +43,7 @@ class TopicReader:
         self._bootstrap = bootstrap
         self._admin = AdminClient(client_options(bootstrap, {"log_level": 0}))
         self.source = self.source_now()
-        self.at_end: set[int] = set()
+        self.at_end: dict[int, int] = {}
         self._failure: LedgerMQError | None = None
         own = {
             "isolation.level": "read_committed",
@@ -117,10 +117,10 @@ class TopicReader:
             error, partition = record.error(), record.partition()
             assert partition is not None, "records and errors of partitions have one"
             if error is None:
-                self.at_end.discard(partition)
+                self.at_end.pop(partition, None)
                 found.setdefault(partition, []).append(record)
             elif error.code() == KafkaError._PARTITION_EOF:
-                self.at_end.add(partition)
+                self.at_end[partition] = record.offset() or 0
             elif error.code() not in MENDED:
                 self._failure = self._explained(error, partition)
                 if not found:
