@@ -7,7 +7,7 @@ explains a refusal to people is compared too: it follows from entry and state al
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ledgermq_spark.laws.engines.engine import Frame
@@ -72,11 +72,25 @@ COUNTED: Final = """
 SELECT status, count(*) AS keys, sum(wanted) AS wanted, sum(found) AS found FROM {rows}
 GROUP BY status
 """
-ODD: Final = f"""
-SELECT * FROM {{rows}} WHERE status NOT IN ('same', 'expired', 'unanswered')
-ORDER BY position, index LIMIT {KEYS_MAX}
-"""
+ODD: Final = "SELECT * FROM {rows} WHERE status NOT IN ('same', 'expired', 'unanswered')"
+FIRST: Final = "SELECT * FROM {{rows}} ORDER BY position, index LIMIT {most}"
 NEAR: Final = "SELECT * FROM {rows} LEFT SEMI JOIN {keys} USING (position, index)"
+DELIVERED: Final = """
+SELECT position, index, put_position, put_indexes[at] AS put_index
+FROM (SELECT * FROM {rows} WHERE kind = 'Delivered')
+    LATERAL VIEW posexplode(put_positions) AS at, put_position
+"""
+# Other odd ones that deliver a message that the first ones deliver.
+OTHERS: Final = """
+SELECT * FROM {{rows}} LEFT ANTI JOIN {{keys}} USING (position, index)
+    LEFT SEMI JOIN (
+        SELECT position, index FROM (
+            SELECT * FROM {{wanted}} UNION ALL SELECT * FROM {{found}}
+        )
+            LEFT SEMI JOIN {{messages}} USING (put_position, put_index)
+    ) USING (position, index)
+ORDER BY position, index LIMIT {most}
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +98,8 @@ class Differences:
     """Outcomes on which the log and the lanes differ, by (position, index), and how many in all.
 
     `missing` are not recorded, `extra` not called for, `differing` both but unlike; `chains` are
-    equal but for the outcome that they name before them: (expected, found).
+    equal but for the outcome that they name before them: (expected, found). Of many these are the
+    first ones; `others` are such behind them that deliver the same messages.
     """
 
     compared: int = 0
@@ -94,6 +109,18 @@ class Differences:
     differing: dict[Key, tuple[Row, list[Row]]] = field(default_factory=dict)
     chains: dict[Key, tuple[Key, Key]] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=dict)
+    others: Differences | None = None
+
+    @property
+    def messages(self) -> set[tuple[int, int]]:
+        """The messages that they deliver, by where these were put."""
+        rows = [*self.missing.values(), *self.extra.values()]
+        rows += [row for one, told in self.differing.values() for row in (one, *told)]
+        return {
+            put
+            for row in rows
+            for put in zip(row["put_positions"] or (), row["put_indexes"] or (), strict=True)
+        }
 
 
 def differences(
@@ -132,14 +159,38 @@ def differences(
         totals={name: row["keys"] for name, row in totals.items()},
     )
     if set(totals) - UNPROVEN - {"same"}:
-        _collect(result, judged.rows(ODD), wanted, found)
+        odd = judged.ask(ODD)
+        first = odd.rows(FIRST.format(most=KEYS_MAX))
+        _collect(result, first, wanted, found)
+        if len(first) == KEYS_MAX and result.messages:
+            others = Differences()
+            _collect(others, _others(odd, first, result, wanted, found), wanted, found)
+            return replace(result, others=others)
     return result
+
+
+def _others(
+    odd: Frame, first: list[Row], result: Differences, wanted: Frame, found: Frame
+) -> list[Row]:
+    """What else differs and delivers a message of the first ones, which may have gone there."""
+    columns = (("put_position", LONG), ("put_index", LONG))
+    return odd.rows(
+        OTHERS.format(most=KEYS_MAX),
+        keys=_keys(odd, first),
+        wanted=wanted.ask(DELIVERED),
+        found=found.ask(DELIVERED),
+        messages=odd.beside("messages", columns, sorted(result.messages)),
+    )
+
+
+def _keys(beside: Frame, odd: list[Row]) -> Frame:
+    columns = (("position", LONG), ("index", LONG))
+    return beside.beside("keys", columns, [_key(row) for row in odd])
 
 
 def _collect(result: Differences, odd: list[Row], wanted: Frame, found: Frame) -> None:
     """Adds the outcomes that differ, as far as they are told."""
-    columns = (("position", LONG), ("index", LONG))
-    keys = wanted.beside("keys", columns, [_key(row) for row in odd])
+    keys = _keys(wanted, odd)
     calls = {_key(row): row for row in wanted.rows(NEAR, keys=keys)}
     told: dict[Key, list[Row]] = {}
     for row in found.rows(NEAR, keys=keys):

@@ -9,6 +9,7 @@ from ledgermq.cli.commands.audit import _print
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing.output import Output
 from ledgermq.protocol.outcomes import Delivered
+from ledgermq_spark.audit import compare
 from ledgermq_spark.audit.audit import audit
 from ledgermq_spark.audit.compare import KEYS_MAX, differences
 from ledgermq_spark.audit.findings.classify import classify
@@ -86,6 +87,44 @@ def test_a_refusal_for_the_sake_of_groups_with_another_reason_is_found():
     found = found_of(script, recorded)
     assert [(one.kind, one.field) for one in found] == [("altered outcome", "reason")] * count
     assert {one.position for one in found} <= set(refused)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_went_elsewhere_is_not_lost_where_that_differs_behind_the_first_ones(
+    monkeypatch, turned
+):
+    """Of a hundred thousand that differ five hundred are looked at, one here; each is what it is.
+
+    It is told at the first place of both.
+    """
+    script = Script()
+    session = script.session()
+    session.consumer("q")
+    for text in "abc":
+        session.put("q", text)
+        session.get(1)
+    recorded = deepcopy(script.outcomes)
+    places = [
+        (entry, at)
+        for entry in recorded
+        for at, one in enumerate(entry)
+        if isinstance(one.outcome, Delivered)
+    ]
+    assert len(places) == 3
+    (entry, at), (last, last_at) = places[0], places[2]
+    first, third = entry[at].outcome, last[last_at].outcome
+    # Each has the other's message: or one has none, and the other both.
+    given = {0: [], 2: [*first.messages, *third.messages]}
+    if turned:
+        given = {0: [*first.messages, *third.messages], 2: []}
+    for number, (where, which) in ((0, places[0]), (2, places[2])):
+        outcome = where[which].outcome
+        where[which] = where[which]._replace(outcome=replace(outcome, messages=given[number]))
+    whole = found_of(script, recorded)
+    assert {one.kind for one in whole} == {"reordered"}
+    monkeypatch.setattr(compare, "KEYS_MAX", 1)
+    (cut,) = found_of(script, recorded)
+    assert cut == whole[0]
 
 
 def test_a_report_says_that_more_differs_than_it_looked_at(capsys):

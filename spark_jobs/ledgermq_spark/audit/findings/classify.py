@@ -53,6 +53,21 @@ def classify(
     outcome that an extra delivery stands in: such a one is duplicated, any other unexpected.
     `holders` says which subscription a consumer (session, number) of a topic gets from.
     """
+    told, lost, extra = _each(found, holders)
+    told.extend(_moved(lost, extra))
+    if found.others is not None:
+        # What these are is not told: they are looked at for where a message went.
+        _, lost_elsewhere, extra_elsewhere = _each(found.others, holders)
+        told.extend(_moved(lost, extra_elsewhere))
+        told.extend(_moved(lost_elsewhere, extra))
+    told.extend(_delivery_lost(part) for part in lost)
+    told.extend(_delivery_extra(part, part.identity in delivered_before) for part in extra)
+    told.extend(_broken_chains(found))
+    return told
+
+
+def _each(found: Differences, holders: Holders) -> tuple[list[Evidence], list[_Part], list[_Part]]:
+    """What each difference is by itself; deliveries that are missing, and that are too many."""
     told: list[Evidence] = []
     lost: list[_Part] = []
     extra: list[_Part] = []
@@ -71,11 +86,7 @@ def classify(
     for wanted, rows in found.differing.values():
         odd = [row for row in rows if row["hash"] != wanted["hash"]]
         told.extend(_differing(wanted, odd[0], len(rows), lost, extra, holders))
-    told.extend(_moved(lost, extra))
-    told.extend(_delivery_lost(part) for part in lost)
-    told.extend(_delivery_extra(part, part.identity in delivered_before) for part in extra)
-    told.extend(_broken_chains(found))
-    return told
+    return told, lost, extra
 
 
 def holder_of(row: Row, holders: Holders) -> int:
