@@ -1,6 +1,5 @@
 """Whoever mistypes a name, or knows it from elsewhere, is told the one that is meant."""
 
-import importlib
 import os
 import subprocess
 import sys
@@ -92,9 +91,8 @@ def test_every_name_that_is_suggested_is_a_command():
     """Each word of the table leads somewhere."""
     context = click.Context(cli)
     named = set(_COMMANDS)
-    for name, place in _COMMANDS.items():
-        module, _, function = place.partition(":")
-        command = getattr(importlib.import_module(module), function)
+    for name in _COMMANDS:
+        command = cli.get_command(context, name)
         if isinstance(command, click.Group):
             named |= {f"{name} {one}" for one in command.list_commands(context)}
     anywhere = named | {one.partition(" ")[2] for one in named}

@@ -24,58 +24,66 @@ from ledgermq.cli.spelled import with_options
 from ledgermq.errors import LedgerMQError, OutcomeUnknownError
 from ledgermq.system_refusals import told_refusal
 
-# Commands are imported when they are called: Spark and Faust take longer to load than most answers.
-_COMMANDS: Final = {
-    "up": "ledgermq.cli.commands.up:up",
-    "worker": "ledgermq.cli.commands.worker:worker",
-    "manager": "ledgermq.cli.commands.managers:manager",
-    "queue": "ledgermq.cli.commands.queues:queue",
-    "topic": "ledgermq.cli.commands.topics:topic",
-    "subscription": "ledgermq.cli.commands.subscriptions:subscription",
-    "binding": "ledgermq.cli.commands.bindings:binding",
-    "group": "ledgermq.cli.commands.groups:group",
-    "put": "ledgermq.cli.commands.put:put",
-    "get": "ledgermq.cli.commands.reading:get",
-    "browse": "ledgermq.cli.commands.reading:browse",
-    "msg": "ledgermq.cli.commands.messages:msg",
-    "dlq": "ledgermq.cli.commands.dead_letters:dlq",
-    "journal": "ledgermq.cli.commands.journal:journal",
-    "bridge": "ledgermq.cli.commands.bridge:bridge",
-    "relay": "ledgermq.cli.commands.relays:relay",
-    "replay": "ledgermq.cli.commands.replay:replay",
-    "session": "ledgermq.cli.commands.sessions:session",
-    "txn": "ledgermq.cli.commands.transactions:txn",
-    "storage": "ledgermq.cli.commands.storage:storage",
-    "trace": "ledgermq.cli.commands.trace:trace",
-    "rebuild": "ledgermq.cli.commands.rebuild:rebuild",
-    "restore": "ledgermq.cli.commands.restore:restore",
-    "diff": "ledgermq.cli.commands.history:diff",
-    "sql": "ledgermq.cli.commands.history:sql",
-    "tables": "ledgermq.cli.commands.history:tables",
-    "archive": "ledgermq.cli.commands.archive:archive",
-    "audit": "ledgermq.cli.commands.audit:audit",
-    "checkpoint": "ledgermq.cli.commands.checkpoint:checkpoint",
-    "chain": "ledgermq.cli.commands.chain:chain",
-    "log": "ledgermq.cli.commands.log:log",
-    "schema": "ledgermq.cli.commands.schemas:schema",
-    "acl": "ledgermq.cli.commands.acl:acl",
-    "doctor": "ledgermq.cli.commands.doctor:doctor",
-    "check": "ledgermq.cli.commands.check:check",
-    "bench": "ledgermq_benchmarks.command:bench",
-    "demo": "ledgermq_demo.command:demo",
-}
-# How help lists them.
+# By the section of help that lists them, with the module of each, which is imported when it is
+# called: Spark and Faust take longer to load than most answers.
 _SECTIONS: Final = {
-    "Run and watch": ("up", "worker", "doctor", "check"),
-    "Queues and topics": ("manager", "queue", "topic", "subscription", "binding", "group"),
-    "Messages": ("put", "get", "browse", "msg", "dlq"),
-    "What is open, and the room it takes": ("session", "txn", "storage"),
-    "Carry elsewhere, put again": ("bridge", "relay", "journal", "replay"),
-    "What happened": ("trace", "rebuild", "diff", "sql", "tables", "archive", "audit", "chain"),
-    "Log and checkpoints": ("log", "checkpoint", "restore"),
-    "Kafka and its tools": ("schema", "acl"),
-    "In a checkout": ("bench", "demo"),
+    "Run and watch": {
+        "up": "ledgermq.cli.commands.up",
+        "worker": "ledgermq.cli.commands.worker",
+        "doctor": "ledgermq.cli.commands.doctor",
+        "check": "ledgermq.cli.commands.check",
+    },
+    "Queues and topics": {
+        "manager": "ledgermq.cli.commands.managers",
+        "queue": "ledgermq.cli.commands.queues",
+        "topic": "ledgermq.cli.commands.topics",
+        "subscription": "ledgermq.cli.commands.subscriptions",
+        "binding": "ledgermq.cli.commands.bindings",
+        "group": "ledgermq.cli.commands.groups",
+    },
+    "Messages": {
+        "put": "ledgermq.cli.commands.put",
+        "get": "ledgermq.cli.commands.reading",
+        "browse": "ledgermq.cli.commands.reading",
+        "msg": "ledgermq.cli.commands.messages",
+        "dlq": "ledgermq.cli.commands.dead_letters",
+    },
+    "What is open, and the room it takes": {
+        "session": "ledgermq.cli.commands.sessions",
+        "txn": "ledgermq.cli.commands.transactions",
+        "storage": "ledgermq.cli.commands.storage",
+    },
+    "Carry elsewhere, put again": {
+        "bridge": "ledgermq.cli.commands.bridge",
+        "relay": "ledgermq.cli.commands.relays",
+        "journal": "ledgermq.cli.commands.journal",
+        "replay": "ledgermq.cli.commands.replay",
+    },
+    "What happened": {
+        "trace": "ledgermq.cli.commands.trace",
+        "rebuild": "ledgermq.cli.commands.rebuild",
+        "diff": "ledgermq.cli.commands.history",
+        "sql": "ledgermq.cli.commands.history",
+        "tables": "ledgermq.cli.commands.history",
+        "archive": "ledgermq.cli.commands.archive",
+        "audit": "ledgermq.cli.commands.audit",
+        "chain": "ledgermq.cli.commands.chain",
+    },
+    "Log and checkpoints": {
+        "log": "ledgermq.cli.commands.log",
+        "checkpoint": "ledgermq.cli.commands.checkpoint",
+        "restore": "ledgermq.cli.commands.restore",
+    },
+    "Kafka and its tools": {
+        "schema": "ledgermq.cli.commands.schemas",
+        "acl": "ledgermq.cli.commands.acl",
+    },
+    "In a checkout": {
+        "bench": "ledgermq_benchmarks.command",
+        "demo": "ledgermq_demo.command",
+    },
 }
+_COMMANDS: Final = {name: place for those in _SECTIONS.values() for name, place in those.items()}
 _PACKAGES: Final = {
     "processor": "faust aiokafka prometheus_client pythonjsonlogger",
     "spark": "pyspark pyarrow pandas duckdb sqlglot ledgermq_spark",
@@ -102,8 +110,8 @@ class _Commands(OnceGroup):
         return list(_COMMANDS)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, names in _SECTIONS.items():
-            there = [name for name in names if find_spec(_COMMANDS[name].partition(".")[0])]
+        for title, places in _SECTIONS.items():
+            there = [name for name, place in places.items() if find_spec(place.partition(".")[0])]
             if there:
                 with formatter.section(title):
                     write_commands(self, ctx, formatter, there)
@@ -112,8 +120,7 @@ class _Commands(OnceGroup):
         del ctx
         if cmd_name not in _COMMANDS:
             return None
-        module, _, name = _COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(module), name)
+        command: click.Command = getattr(import_module(_COMMANDS[cmd_name]), cmd_name)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
