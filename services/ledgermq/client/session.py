@@ -13,6 +13,7 @@ from typing import Any, Unpack
 
 from ledgermq.client.argument_types import typed
 from ledgermq.client.closing import Closing
+from ledgermq.client.engine.steps import taken
 from ledgermq.client.engine.work import OfSession, Work
 from ledgermq.client.messages.message import Message
 from ledgermq.client.messages.message_kinds import Sendable
@@ -39,7 +40,7 @@ class Session(OfSession, Closing):
     """
 
     def __init__(self, work: Work) -> None:
-        self._work = work
+        self._work = self._shared = work
         self._engine = work.engine
 
     def producer(self, destination: str | None, **options: Unpack[ProducerOptions]) -> Producer:
@@ -133,45 +134,10 @@ class Session(OfSession, Closing):
         """
         return Browser(self._work.services.questions, destination, self._engine, **options)
 
-    def unsubscribe(self, subscription: str) -> None:
-        """Ends a durable subscription of the connection's client id, with what it holds (SES-62).
-
-        A connection without a client id ends one that was made without (SES-55).
-
-        Raises:
-            SubscriptionInUseError: it has a consumer, or messages that are not settled (SES-63).
-            InvalidDestinationError: there is none of that name (SES-64).
-        """
-        self._engine.run(self._work.unsubscribe(subscription))
-
-    def temporary_queue(self) -> str:
-        """Makes a queue that lives as long as the connection (SES-39).
-
-        Everybody may send to it, only this connection's consumers get from it.
-
-        Returns:
-            Its destination, `queue:temporary/...`.
-        """
-        return self._engine.run(self._work.temporary_queue())
-
-    def temporary_topic(self) -> str:
-        """Makes a topic that lives as long as the connection (SES-39).
-
-        Returns:
-            Its destination, `topic:temporary/...`.
-        """
-        return self._engine.run(self._work.temporary_topic())
-
-    def delete_temporary(self, destination: str) -> None:
-        """Ends a temporary destination before its connection ends, with what it holds (SES-39).
-
-        Raises:
-            DestinationInUseError: it has consumers, or work in flight.
-            InvalidDestinationError: it is another connection's or not there, or the text is no
-                destination.
-            IllegalStateError: the destination is not a temporary one.
-        """
-        self._engine.run(self._work.delete_temporary(destination))
+    unsubscribe = taken(Work.unsubscribe)
+    temporary_queue = taken(Work.temporary_queue)
+    temporary_topic = taken(Work.temporary_topic)
+    delete_temporary = taken(Work.delete_temporary)
 
     def requestor(self, destination: str) -> Requestor:
         """Sends requests to a destination and gets their replies; see `Requestor`.
@@ -198,40 +164,8 @@ class Session(OfSession, Closing):
         """
         return self.producer(answer_to(request, fields)).send(body, **fields)
 
-    def acknowledge(
-        self, *, timeout: float | None = None, wait: bool = True, turn_timeout: float = 0.0
-    ) -> None:
-        """Acknowledges everything that the session has handed over (CLIENT, INDIVIDUAL; SES-06).
-
-        In the other modes it does nothing: there the library settles, or commit does.
-
-        Args:
-            timeout: Seconds to wait for its outcome; None: the connection's time-out.
-            wait: False: it is written at once, and a failure is raised by the session's next call.
-            turn_timeout: For how many seconds it is asked again while the FIFO mode PROTECTED of a
-                queue refuses it, because an older message is not settled (DB-22).
-
-        Raises:
-            OutOfTurnError: it still is refused; nothing changed.
-            DeliveryUnknownError: administration took messages away; the others can still be
-                acknowledged.
-            OutcomeUnknownError: no outcome within the time-out.
-        """
-        steps = self._work.acknowledge(timeout=timeout, turn_timeout=turn_timeout, wait=wait)
-        self._engine.run(steps)
-
-    def recover(self, *, timeout: float | None = None) -> None:
-        """Returns everything unacknowledged; delivery begins again with the oldest (SES-28).
-
-        What was handed over comes back with its delivery count raised, after a redelivery delay if
-        there is one (INF-13); what was only prefetched comes back as if it had not been delivered.
-        `timeout` is in seconds; None: the connection's time-out.
-
-        Raises:
-            IllegalStateError: the session is transacted (SES-31) or closed.
-            OutcomeUnknownError: no outcome within the time-out.
-        """
-        self._engine.run(self._work.recover(timeout=timeout))
+    acknowledge = taken(Work.acknowledge)
+    recover = taken(Work.recover)
 
     def commit(self, *, timeout: float | None = None, turn_timeout: float = 0.0) -> CommitReceipt:
         """Puts what was sent, consumes what was handed over since the last commit, as one (SES-12).
@@ -330,20 +264,7 @@ class Session(OfSession, Closing):
             self.rollback()
             raise
 
-    def flush(self, *, timeout: float | None = None) -> None:
-        """Waits until everything sent so far has its outcome; commits nothing.
-
-        In a transacted session what was sent is pending for others to see then (INF-02). `timeout`
-        is in seconds, for each outcome; None: the connection's.
-
-        Raises:
-            OutcomeUnknownError: no outcome within the time-out; or the session was lost meanwhile,
-                and it is unknown whether all of it was applied before.
-            SessionLostError: the session was lost meanwhile, and not all of it was applied.
-            LedgerMQError: puts of the unit of work were refused, and are no part of it; commit the
-                rest, or roll back. The error is that of the put.
-        """
-        self._engine.run(self._work.flush(timeout=timeout))
+    flush = taken(Work.flush)
 
     def close(self, *, timeout: float | None = None) -> None:
         """Ends the session: what was sent asynchronously arrives, an open unit of work is undone.

@@ -126,7 +126,22 @@ class Work:
     def acknowledge(
         self, *, timeout: float | None = None, turn_timeout: float = 0.0, wait: bool = True
     ) -> Steps[None]:
-        """See `ledgermq.Session.acknowledge`."""
+        """Acknowledges everything that the session has handed over (CLIENT, INDIVIDUAL; SES-06).
+
+        In the other modes it does nothing: there the library settles, or commit does.
+
+        Args:
+            timeout: Seconds to wait for its outcome; None: the connection's time-out.
+            wait: False: it is written at once, and a failure is raised by the session's next call.
+            turn_timeout: For how many seconds it is asked again while the FIFO mode PROTECTED of a
+                queue refuses it, because an older message is not settled (DB-22).
+
+        Raises:
+            OutOfTurnError: it still is refused; nothing changed.
+            DeliveryUnknownError: administration took messages away; the others can still be
+                acknowledged.
+            OutcomeUnknownError: no outcome within the time-out.
+        """
         steps = again_while_out_of_turn(
             lambda: self.settling.acknowledge(None, timeout, wait), turn_timeout
         )
@@ -146,7 +161,16 @@ class Work:
         return settled("acknowledge", count, steps) if does_something else steps
 
     def recover(self, *, timeout: float | None = None) -> Steps[None]:
-        """See `ledgermq.Session.recover`."""
+        """Returns everything unacknowledged; delivery begins again with the oldest (SES-28).
+
+        What was handed over comes back with its delivery count raised, after a redelivery delay if
+        there is one (INF-13); what was only prefetched comes back as if it had not been delivered.
+        `timeout` is in seconds; None: the connection's time-out.
+
+        Raises:
+            IllegalStateError: the session is transacted (SES-31) or closed.
+            OutcomeUnknownError: no outcome within the time-out.
+        """
         return settled("recover", len(self.settling.handed), self._recover(timeout))
 
     def _recover(self, timeout: float | None) -> Steps[None]:
@@ -156,7 +180,14 @@ class Work:
         yield from self.settling.give_back(timeout)
 
     def unsubscribe(self, subscription: str) -> Steps[None]:
-        """See `ledgermq.Session.unsubscribe`."""
+        """Ends a durable subscription of the connection's client id, with what it holds (SES-62).
+
+        A connection without a client id ends one that was made without (SES-55).
+
+        Raises:
+            SubscriptionInUseError: it has a consumer, or messages that are not settled (SES-63).
+            InvalidDestinationError: there is none of that name (SES-64).
+        """
         fields = {"subscription": subscription}
         yield from self._administer(Unsubscribe, subscription, fields)
 
@@ -171,11 +202,21 @@ class Work:
         return self.engine.administer(operation, target, fields, result)
 
     def temporary_queue(self) -> Steps[str]:
-        """See `ledgermq.Session.temporary_queue`."""
+        """Makes a queue that lives as long as the connection (SES-39).
+
+        Everybody may send to it, only this connection's consumers get from it.
+
+        Returns:
+            Its destination, `queue:temporary/...`.
+        """
         return self._make_temporary("queue")
 
     def temporary_topic(self) -> Steps[str]:
-        """See `ledgermq.Session.temporary_topic`."""
+        """Makes a topic that lives as long as the connection (SES-39).
+
+        Returns:
+            Its destination, `topic:temporary/...`.
+        """
         return self._make_temporary("topic")
 
     def _make_temporary(self, kind: str) -> Steps[str]:
@@ -185,7 +226,14 @@ class Work:
         return destination
 
     def delete_temporary(self, destination: str) -> Steps[None]:
-        """See `ledgermq.Session.delete_temporary`."""
+        """Ends a temporary destination before its connection ends, with what it holds (SES-39).
+
+        Raises:
+            DestinationInUseError: it has consumers, or work in flight.
+            InvalidDestinationError: it is another connection's or not there, or the text is no
+                destination.
+            IllegalStateError: the destination is not a temporary one.
+        """
         kind, _, name = checked_destination(destination).partition(":")
         if not name.startswith("temporary/"):
             raise IllegalStateError(
@@ -196,7 +244,18 @@ class Work:
         yield from self._administer(operation, destination, {kind: name, "purge": True})
 
     def flush(self, *, timeout: float | None = None) -> Steps[None]:
-        """See `ledgermq.Session.flush`."""
+        """Waits until everything sent so far has its outcome; commits nothing.
+
+        In a transacted session what was sent is pending for others to see then (INF-02). `timeout`
+        is in seconds, for each outcome; None: the connection's.
+
+        Raises:
+            OutcomeUnknownError: no outcome within the time-out; or the session was lost meanwhile,
+                and it is unknown whether all of it was applied before.
+            SessionLostError: the session was lost meanwhile, and not all of it was applied.
+            LedgerMQError: puts of the unit of work were refused, and are no part of it; commit the
+                rest, or roll back. The error is that of the put.
+        """
         self.engine.check_usable_locked()
         self.sends.write_locked()
         yield from self.commits.unit.write_all()

@@ -182,17 +182,7 @@ class Producer(OfProducer, Closing):
         """
         return GroupSender(self._shared, group_id, after, destination)
 
-    def flush(self, *, timeout: float | None = None) -> None:
-        """Waits until everything this session sent so far has its outcome.
-
-        In a transacted session that is: until it stands in the unit of work, uncommitted.
-        `timeout` is in seconds; None: the connection's time-out.
-
-        Raises:
-            OutcomeUnknownError: no outcome within the time-out.
-            SessionLostError, LedgerMQError: see `Session.flush`.
-        """
-        self._engine.run(self._shared.flush(timeout=timeout))
+    flush = taken(Putter.flush)
 
     def close(self) -> None:
         """Ends it; what was sent stays sent. Closing twice does nothing.

@@ -244,7 +244,15 @@ class Putter:
             raise
 
     def flush(self, *, timeout: float | None = None) -> Steps[None]:
-        """See `ledgermq.Producer.flush`."""
+        """Waits until everything this session sent so far has its outcome.
+
+        In a transacted session that is: until it stands in the unit of work, uncommitted.
+        `timeout` is in seconds; None: the connection's time-out.
+
+        Raises:
+            OutcomeUnknownError: no outcome within the time-out.
+            SessionLostError, LedgerMQError: see `Session.flush`.
+        """
         self.check_locked()
         if self.work.transacted:
             yield from self.work.flush(timeout=timeout)
