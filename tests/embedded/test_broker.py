@@ -23,6 +23,7 @@ from ledgermq.embedded import (
     PortTakenError,
 )
 from ledgermq.embedded import directory as directory_module
+from ledgermq.embedded.settings import AFTER_CRASH
 
 pytestmark = pytest.mark.kafka
 
@@ -110,10 +111,12 @@ def test_data_identity_and_port_survive_a_crash_and_a_stop(own_broker):
     assert process_ends(crashed_pid)
     own_broker.start()
     assert own_broker.pid != crashed_pid
+    assert AFTER_CRASH in own_broker.files.properties.read_text()
     produce(address, topic, values[50:])
 
     own_broker.stop()
     own_broker.start()
+    assert AFTER_CRASH not in own_broker.files.properties.read_text()
     assert own_broker.bootstrap == address
     assert own_broker.files.load() == identity
     assert consume(address, topic, 100) == values

@@ -78,8 +78,8 @@ LAST_WORDS = pytest.StashKey[int]()
 # After the time limit of a test, or as long again: enough to tear down what it started.
 TEAR_DOWN_SECONDS = 120.0
 LOOK_SECONDS = 0.1
-# Nobody starts it again, which is what a brief session is for: while it had one, a burst of work
-# on a busy machine cost all partitions their leaders, and tests of all processes failed at once.
+# A burst of work once kept its heartbeats back for so long that all partitions lost their leaders,
+# and tests of all processes failed at once. Nobody waits for the end of its session.
 PATIENT = {"broker.session.timeout.ms": "60000"}
 BROKER_SECONDS = 120.0
 PR_SET_PDEATHSIG = 1

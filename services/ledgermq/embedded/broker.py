@@ -29,7 +29,7 @@ from ledgermq.embedded.errors import BrokerStartError, ForeignClusterError, Port
 from ledgermq.embedded.jars import BROKER, broker_jars
 from ledgermq.embedded.java import QUICK_START, find_java
 from ledgermq.embedded.ports import choose_port, port_is_free
-from ledgermq.embedded.settings import HOST, java_options, server_properties
+from ledgermq.embedded.settings import AFTER_CRASH, HOST, java_options, server_properties
 from ledgermq.errors.shown import shown
 
 START_ATTEMPTS_MAX = 3
@@ -228,8 +228,10 @@ class EmbeddedBroker:
     def _prepare(self, record: BrokerRecord, command: list[str]) -> BrokerRecord:
         port = self._choose_client_port(record)
         controller_port = choose_port(preferred=record.controller_port, avoid=port)
+        crashed = record.formatted and not self.files.ended_in_order
         self.files.properties.write_text(
-            server_properties(data=self.files.data, port=port, controller_port=controller_port),
+            server_properties(data=self.files.data, port=port, controller_port=controller_port)
+            + (AFTER_CRASH if crashed else ""),
             encoding="ascii",
         )
         if record.formatted:

@@ -29,6 +29,8 @@ PORT_MAX: Final = 65_535
 # Kafka's own log, which the preparation of its storage begins.
 METADATA: Final = "__cluster_metadata-0"
 META: Final = "meta.properties"
+# Kafka leaves it at its end and takes it away at its start.
+SHUT_DOWN: Final = ".kafka_cleanshutdown"
 # Without these nothing is known of the data; what else is left out is 0.
 NEEDED: Final = ("cluster_id", "formatted")
 
@@ -135,6 +137,11 @@ class BrokerDirectory:
                 "it. Nothing was changed. If a backup was put back, put back all of it; if there "
                 f"are no data to be kept, remove {self.path}."
             )
+
+    @property
+    def ended_in_order(self) -> bool:
+        """Whether the last broker here had time to shut down; false while one runs."""
+        return (self.data / SHUT_DOWN).exists()
 
     def remove_data(self) -> None:
         """Remove Kafka's storage, which must never have been used.

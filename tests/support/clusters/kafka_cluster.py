@@ -28,6 +28,8 @@ REPLICATED = {
     "transaction.state.log.min.isr": "2",
     "share.coordinator.state.topic.replication.factor": "3",
     "share.coordinator.state.topic.min.isr": "2",
+    # Another node leads soon after one is killed.
+    "broker.session.timeout.ms": "2000",
 }
 
 
