@@ -87,6 +87,8 @@ def move(
         change = (after != GONE) - (before != NEW)
         entry.state.held_messages += change * count
         entry.state.held_bytes += change * size_bytes
+        if change and entry.state.blocked_puts:
+            entry.state.stir(store.destination)
     if entry.listener is not None and not UNACKNOWLEDGED <= after <= UNCOMMITTED_GET:
         report(entry, store, messages, (before, after, cause), until, flight, session)
     if entry.counter is not None:

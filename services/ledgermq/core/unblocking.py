@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import heapq
+from collections.abc import Iterator, Mapping
 
 from ledgermq.core.delivery.delivering import deliver_touched
 from ledgermq.core.delivery.expiry import expire_due
@@ -16,6 +17,8 @@ from ledgermq.core.puts.putting import take_in
 from ledgermq.core.puts.quotas import (
     check_transaction_size,
     fits,
+    has_room,
+    has_room_at,
     hold_up,
     larger_than_whole,
     resume,
@@ -24,7 +27,6 @@ from ledgermq.core.puts.quotas import (
 from ledgermq.core.sessions.sessions import commit
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import BlockedPut, GroupedMessage, Queue, Session
-from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.protocol.operations import Group
 from ledgermq.protocol.outcomes import Reply
 from ledgermq.protocol.reasons import Reason, Refusal
@@ -40,7 +42,8 @@ def unblock_and_deliver(entry: Entry) -> None:
 def unblock(entry: Entry) -> None:
     """Looks at the blocked puts round by round, until a round unblocks none.
 
-    While nothing changes of what they wait for, they wait on: what came since was looked at then.
+    Those of a destination are looked at when something changed that they wait for there, or at all
+    of them: the others wait on, so that an entry costs the same however many wait elsewhere.
     """
     state = entry.state
     while state.blocked_puts:
@@ -48,63 +51,134 @@ def unblock(entry: Entry) -> None:
             retire(entry)
         expire_due(entry)
         state.storage.clean()
-        resume(state, [find_destination(state, one) for one in state.blocked_at])
-        if state.standstill is not None and state.standstill == _waited_for(state):
-            return
-        if not _round(entry):
-            state.standstill = _waited_for(state)
+        stirred = _take_stirred(state)
+        if not stirred or not _round(entry, stirred):
             return
 
 
-def _waited_for(state: QueueManager) -> tuple[object, ...] | None:
-    """All that decides whether a blocked put goes on; None: too much to compare."""
-    if state.storage.settings.segments_max:
-        return None
+def _take_stirred(state: QueueManager) -> dict[str, bool]:
+    """Where blocked puts are to be looked at; whether at each, or for room, from the first on."""
+    stirred, state.stirred = state.stirred, {}
+    resume(state, [find_destination(state, one) for one in stirred])
+    before, state.waits_for = state.waits_for, _waits_for(state)
+    if before is None or before[0] != state.waits_for[0]:
+        return dict.fromkeys(state.blocked_at, True)
+    if state.storage.settings.segments_max or (before != state.waits_for and has_room(state)):
+        stirred = dict.fromkeys(state.blocked_at, False) | stirred
+    elif before != state.waits_for:
+        # What each of them would do.
+        hold_up(state, None, 1, 0)
+    return {one: each for one, each in stirred.items() if one in state.blocked_at}
+
+
+def _waits_for(state: QueueManager) -> tuple[object, object]:
+    """What decides of all blocked puts whether they go on: what is allowed, and the room left."""
     has_quota = state.messages_max or state.bytes_max
-    found = [find_destination(state, one) for one in state.blocked_at]
+    mark = state.resume_mark
     return (
-        state.automatic_creation,
-        state.messages_max,
-        state.bytes_max,
-        _values_of(state.resume_mark),
-        (state.held_messages, state.held_bytes) if has_quota else None,
-        *(
-            None
-            if one is None
-            else (
-                one.created_position,
-                one.held_messages,
-                one.held_bytes,
-                one.settings,
-                _values_of(one.resume_mark),
-            )
-            for one in found
+        (
+            state.automatic_creation,
+            state.messages_max,
+            state.bytes_max,
+            state.storage.settings,
+        ),
+        (
+            (state.held_messages, state.held_bytes) if has_quota else None,
+            None if mark is None else (mark.messages, mark.bytes, mark.holds_up),
         ),
     )
 
 
-def _values_of(mark: ResumeMark | None) -> tuple[int, int, bool] | None:
-    return None if mark is None else (mark.messages, mark.bytes, mark.holds_up)
+class _Round:
+    """Blocked puts that a round looks at, by position, of destinations as they come in."""
+
+    def __init__(self, state: QueueManager) -> None:
+        self._state = state
+        # Those that are next, one of each destination; where others of it come from.
+        self._next: list[tuple[int, str]] = []
+        self._behind: dict[str, Iterator[BlockedPut]] = {}
+        self._has_all = False
+        # Destinations at which a put waits on, alone and with the session of the put.
+        self.standing: dict[str | tuple[str, int], None] = {}
+
+    def look_at(self, stirred: Mapping[str, bool], behind: int = -1) -> None:
+        """Adds the puts of some destinations that are behind a position."""
+        for destination, each in stirred.items():
+            if destination in self._state.blocked_at and destination not in self._behind:
+                self._behind[destination] = self._of(destination, behind, each=each)
+                self.go_on(destination)
+
+    def look_at_all(self, behind: int) -> None:
+        """As `look_at`, of all destinations, once: what fits at none fits at none later on."""
+        if not self._has_all:
+            self._has_all = True
+            self.look_at(dict.fromkeys(self._state.blocked_at, False), behind)
+
+    def go_on(self, destination: str) -> None:
+        """Looks at the next put of a destination, if one may go on."""
+        put = next(self._behind[destination], None)
+        if put is None:
+            del self._behind[destination]
+        else:
+            heapq.heappush(self._next, (put.position, destination))
+
+    def take(self) -> BlockedPut | None:
+        """The next put to look at; None: that was all."""
+        return self._state.blocked_puts[heapq.heappop(self._next)[0]] if self._next else None
+
+    def stands(self, put: BlockedPut) -> None:
+        """Notes that a put waits on."""
+        self.standing[put.destination] = None
+        self.standing[(put.destination, put.session.handle)] = None
+
+    def _of(self, destination: str, behind: int, *, each: bool) -> Iterator[BlockedPut]:
+        here = self._state.blocked_at[destination]
+        queue = find_destination(self._state, destination)
+        if not each and (queue is None or queue.settings.blocking_send_policy == FIFO):
+            # None of them passes one that waits.
+            while here and (first := next(iter(here.values()))).position > behind:
+                behind = first.position
+                yield first
+            return
+        if behind >= 0 and not each and not has_room_at(self._state, queue):
+            return
+        for put in list(here.values()):
+            if put.position <= behind:
+                self.stands(put)
+                continue
+            yield put
+            is_full = destination in self.standing and not has_room_at(self._state, queue)
+            if is_full and not each:
+                return
 
 
-def _round(entry: Entry) -> bool:
+def _round(entry: Entry, stirred: Mapping[str, bool]) -> bool:
     """Unblocks or refuses what may be, by position; returns whether there was any."""
-    answered = False
-    # Destinations at which a put waits on, alone and with the session of the put.
-    standing: dict[str | tuple[str, int], None] = {}
-    for put in list(entry.state.blocked_puts.values()):
-        answer = _try(entry, put, standing)
+    state, answered = entry.state, False
+    looks, before = _Round(state), _waits_for(state)
+    looks.look_at(stirred)
+    later: dict[str, bool] = {}
+    while (put := looks.take()) is not None:
+        answer = _try(entry, put, looks.standing)
         if answer is None:
-            standing[put.destination] = None
-            standing[(put.destination, put.session.handle)] = None
+            looks.stands(put)
+            looks.go_on(put.destination)
             continue
         answered = True
         if isinstance(answer, Refusal):
             refuse_blocked(entry, put, answer)
         else:
-            remove_blocked(entry.state, put)
+            remove_blocked(state, put)
             answer_late(entry, put.session, put.sequence, answer)
         _commit_if_waiting(entry, put.session)
+        looks.go_on(put.destination)
+        fresh, state.stirred = state.stirred, {}
+        later |= {one: each or later.get(one, False) for one, each in fresh.items()}
+        looks.look_at(fresh, put.position)
+        if state.storage.settings.segments_max or _waits_for(state) != before:
+            looks.look_at_all(put.position)
+    later |= {one: each or later.get(one, False) for one, each in state.stirred.items()}
+    state.stirred = later
     return answered
 
 
@@ -175,8 +249,7 @@ def _held_up_by(state: QueueManager, put: BlockedPut) -> str:
     whose = used_up_quota(state, queue, len(put.messages), put.size_bytes)
     if whose is not None:
         return f"the quota of {whose}"
-    waiting = state.blocked_at.get(put.destination, {}).values()
-    if any(one.position < put.position for one in waiting):
+    if next(iter(state.blocked_at[put.destination].values())) is not put:
         return "the quota, behind earlier puts,"
     return "the storage, whose segments are in use,"
 

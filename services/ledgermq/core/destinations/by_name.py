@@ -93,6 +93,7 @@ def add_destination(state: QueueManager, found: Queue) -> None:
     else:
         add_store(state, found)
         state.queues[found.name] = found
+    state.stir(found.destination, each=True)
 
 
 def add_store(state: QueueManager, store: Queue) -> None:
@@ -119,6 +120,7 @@ def remove_destination(entry: Entry, found: Queue) -> None:
     else:
         del state.queues[found.name]
         remove_store(state, found)
+    state.stir(found.destination, each=True)
     if found.owner is not None:
         del found.owner.owned[found.destination]
 

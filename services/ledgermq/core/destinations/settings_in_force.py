@@ -34,6 +34,7 @@ def configure_all(state: QueueManager, redelivery: Settings) -> None:
 
 def _put_in_force(state: QueueManager, found: Queue) -> None:
     settings = found.settings = settings_in_force(state, found)
+    state.stir(found.destination, each=True)
     use_fifo_mode(found)
     use_group_order(found)
     if isinstance(found, Topic):

@@ -38,9 +38,11 @@ class Waits:
 WAITS: Final = Waits()
 
 
-def stays_behind(put: BlockedPut, session: Session, destination: str, policy: str) -> bool:
+def stays_behind(state: QueueManager, session: Session, queue: Queue) -> bool:
     """Whether a put of a session must not pass an earlier one that waits (INF-18, SES-68)."""
-    return put.destination == destination and (policy == FIFO or put.session is session)
+    if queue.settings.blocking_send_policy == FIFO:
+        return queue.destination in state.blocked_at
+    return any(one.destination == queue.destination for one in session.blocked.values())
 
 
 def must_block(
@@ -65,9 +67,7 @@ def must_block(
     never = larger_than_whole(state, queue, count, size_bytes)
     if never is not None:
         return Refusal(Reason.QUOTA_EXCEEDED, never)
-    policy = queue.settings.blocking_send_policy
-    waiting_here = state.blocked_at.get(queue.destination, {}).values()
-    behind = any(stays_behind(one, session, queue.destination, policy) for one in waiting_here)
+    behind = stays_behind(state, session, queue)
     if not behind and fits(state, queue, messages, size_bytes):
         return False
     if not operation.blocking_ms:
@@ -125,7 +125,7 @@ def add_blocked(state: QueueManager, put: BlockedPut) -> None:
     state.blocked_puts[put.position] = put
     if put.destination not in state.blocked_at:
         state.blocked_at[put.destination] = {}
-        state.standstill = None
+        state.stir(put.destination, each=True)
     state.blocked_at[put.destination][put.position] = put
     put.session.blocked[put.sequence] = put
     state.time_outs.add((put.deadline, put.position))
@@ -156,11 +156,12 @@ def refuse_blocked(entry: Entry, put: BlockedPut, refusal: Refusal) -> None:
 
 
 def remove_blocked(state: QueueManager, put: BlockedPut) -> None:
-    state.standstill = None
     del state.blocked_puts[put.position]
     here = state.blocked_at[put.destination]
     del here[put.position]
-    if not here:
+    if here:
+        state.stir(put.destination)
+    else:
         del state.blocked_at[put.destination]
         end_holding_up(state, put.destination)
     del put.session.blocked[put.sequence]

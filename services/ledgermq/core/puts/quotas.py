@@ -67,11 +67,29 @@ def _all_is_exceeded_by(state: QueueManager, count: int, size_bytes: int) -> boo
     return state.bytes_max > 0 and state.held_bytes + size_bytes > state.bytes_max
 
 
-def hold_up(state: QueueManager, queue: Queue, count: int, size_bytes: int) -> None:
+def has_room(state: QueueManager) -> bool:
+    """Whether the quota of all has room for any message."""
+    return not _holds_up(state.resume_mark) and not _all_is_exceeded_by(state, 1, 0)
+
+
+def has_room_at(state: QueueManager, queue: Queue | None) -> bool:
+    """Whether a put may find room in the quota of a queue or topic, or its look change that of all.
+
+    One that holds up whoever finds it used up is looked at by each.
+    """
+    if queue is None or state.resume_mark is not None:
+        return True
+    return not _holds_up(queue.resume_mark) and not _is_exceeded_by(queue, 1, 0)
+
+
+def hold_up(state: QueueManager, queue: Queue | None, count: int, size_bytes: int) -> None:
     """A put waits: the quotas that have no room for it hold puts up until they have drained."""
-    mark = queue.resume_mark
-    if mark is not None and _is_exceeded_by(queue, count, size_bytes):
+    mark = None if queue is None else queue.resume_mark
+    if queue is not None and mark is not None and _is_exceeded_by(queue, count, size_bytes):
+        held_up = mark.holds_up
         mark.holds_up = not mark.is_reached(queue.held_messages, queue.held_bytes)
+        if held_up and not mark.holds_up:
+            state.stir(queue.destination)
     mark = state.resume_mark
     if mark is not None and _all_is_exceeded_by(state, count, size_bytes):
         mark.holds_up = not mark.is_reached(state.held_messages, state.held_bytes)

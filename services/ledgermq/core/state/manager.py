@@ -83,9 +83,11 @@ class QueueManager:
     # Puts that wait for a quota, by position; when they are refused: deadline and position.
     blocked_puts: dict[int, BlockedPut] = field(default_factory=dict)
     time_outs: LazyHeap[tuple[int, int]] = field(init=False)
-    # The same by destination; and what they wait for, if a look at them found nothing to do.
+    # The same by destination. Where something changed since they were looked at, and whether that
+    # may concern each of them, or is but room; and what all of them wait for, as it was then.
     blocked_at: dict[str, dict[int, BlockedPut]] = field(default_factory=dict)
-    standstill: tuple[object, ...] | None = None
+    stirred: dict[str, bool] = field(default_factory=dict)
+    waits_for: tuple[object, object] | None = None
 
     def __post_init__(self) -> None:
         self.deadlines = LazyHeap(self._is_deadline)
@@ -96,6 +98,11 @@ class QueueManager:
     def destinations(self) -> Iterator[Queue]:
         """Queues, then topics, in the order in which they were made."""
         return chain(self.queues.values(), self.topics.values())
+
+    def stir(self, destination: str, *, each: bool = False) -> None:
+        """Has the puts that wait for a destination looked at: `each`, or from the first on."""
+        if destination in self.blocked_at:
+            self.stirred[destination] = each or self.stirred.get(destination, False)
 
     def _is_deadline(self, entry: tuple[int, int]) -> bool:
         session = self.sessions.get(entry[1])
