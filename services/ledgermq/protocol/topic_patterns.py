@@ -28,6 +28,19 @@ def is_pattern(text: str) -> bool:
     )
 
 
+def stem_of(pattern: str) -> str:
+    """What is before the first wild word of a pattern; all of it, if there is none."""
+    parts = _SEPARATORS.split(pattern)
+    wild = [at for at, one in enumerate(parts) if one in (ONE_WORD, ANY_WORDS)]
+    return "".join(parts[: max(wild[0] - 1, 0)]) if wild else pattern
+
+
+def stems_of(topic: str) -> list[str]:
+    """The stems of all patterns that may take in the name of a topic; the last is the name."""
+    parts = _SEPARATORS.split(topic)
+    return ["", *("".join(parts[:end]) for end in range(1, len(parts) + 1, 2))]
+
+
 def names_of(pattern: str) -> re.Pattern[str]:
     """Names that a pattern stands for."""
     return re.compile(regular_expression(pattern), re.ASCII)

@@ -74,7 +74,7 @@ def _whoever_puts(original: Any) -> Any:
 
 
 def _names_that_are_equal(original: Any) -> Any:
-    return lambda names, topic: names.pattern.replace("\\", "") == topic
+    return lambda binding, topic: binding.topics == topic.name
 
 
 def _temporary_ones_too(original: Any) -> Any:
@@ -89,8 +89,8 @@ BINDINGS = Family(
         Fault("each binding hands on", numbering, "_bound_to", _as_often_as_bound),
         Fault("what comes from elsewhere is handed on", numbering, "_publish", _whoever_puts),
         Fault("what is handed on does not arrive", numbering, "transfer", does_nothing),
-        Fault("no new topic is taken in", by_name, "takes_in", never),
-        Fault("words stand for themselves", bindings, "takes_in", _names_that_are_equal),
+        Fault("no new topic is taken in", by_name, "join_bindings", does_nothing),
+        Fault("words stand for themselves", bindings, "is_of", _names_that_are_equal),
     ),
     drawn(binding_histories()),
 )

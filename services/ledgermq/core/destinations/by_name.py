@@ -7,13 +7,15 @@ from typing import Final
 from ledgermq.core.destinations.settings_in_force import configure, settings_in_force
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import purge
+from ledgermq.core.order.selecting import asked_value, value_in
 from ledgermq.core.quoting import quoted
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Queue, Topic
+from ledgermq.core.state.topics import Binding
 from ledgermq.protocol.limits import TEMPORARY, is_name
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import DEFAULTS
-from ledgermq.protocol.topic_patterns import takes_in
+from ledgermq.protocol.topic_patterns import stems_of, takes_in
 
 QUEUE_PREFIX = "queue:"
 TOPIC_PREFIX = "topic:"
@@ -88,12 +90,31 @@ def add_destination(state: QueueManager, found: Queue) -> None:
     assert standing is None, f"there is a {found.name}"
     if isinstance(found, Topic):
         state.topics[found.name] = found
-        bindings = state.bindings.values()
-        found.bindings = [one for one in bindings if takes_in(one.names, found.name)]
+        join_bindings(state, found)
     else:
         add_store(state, found)
         state.queues[found.name] = found
     state.stir(found.destination, each=True)
+
+
+def join_bindings(state: QueueManager, topic: Topic) -> None:
+    """Gives a new topic the bindings that take in its name."""
+    for stem in dict.fromkeys(stems_of(topic.name)):
+        for binding in state.bindings_by_stem.get(stem, {}).values():
+            if is_of(binding, topic):
+                join_binding(binding, topic)
+
+
+def is_of(binding: Binding, topic: Topic) -> bool:
+    """Whether a binding takes in the name of a topic."""
+    if binding.names is None:
+        return binding.topics == topic.name
+    return takes_in(binding.names, topic.name)
+
+
+def join_binding(binding: Binding, topic: Topic) -> None:
+    asked = asked_value(binding.selector)
+    topic.bindings.add(binding.created_position, binding, asked, value_in)
 
 
 def add_store(state: QueueManager, store: Queue) -> None:

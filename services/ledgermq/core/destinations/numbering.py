@@ -152,10 +152,10 @@ def _publish(
 
 
 def _bound_to(topic: Topic, message: Message) -> Iterable[str]:
-    """Where bindings hand a message on, each destination once."""
+    """Where bindings hand a message on, each destination once, in the order they were made."""
     return dict.fromkeys(
         one.destination
-        for one in topic.bindings
+        for one in sorted(topic.bindings.candidates(message), key=CREATED_POSITION)
         if one.destination != topic.destination
         and (one.selector is None or matches(one.selector, message))
     )

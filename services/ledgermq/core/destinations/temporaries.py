@@ -46,17 +46,19 @@ def check_owner(found: Queue, session: Session) -> Refusal | None:
 
 def end_temporaries(entry: Entry, connection: Connection) -> None:
     """Ends what belongs to a connection that is over; open puts of others to it vanish."""
-    for found in list(connection.owned.values()):
-        if found.counts[UNCOMMITTED]:
-            for session in entry.state.sessions.values():
-                _drop_open_puts(entry, session, found)
+    owned = connection.owned.copy()
+    putting: dict[str, list[Session]] = {}
+    if any(one.counts[UNCOMMITTED] for one in owned.values()):
+        for session in entry.state.sessions.values():
+            for destination in [one for one in session.open_puts if one in owned]:
+                putting.setdefault(destination, []).append(session)
+    for destination, found in owned.items():
+        for session in putting.get(destination, ()):
+            messages = session.open_puts.pop(destination)
+            move(entry, found, messages, UNCOMMITTED, GONE, cause=PURGED, session=session)
+            session.open_bytes -= bytes_of(messages)
         remove_destination(entry, found)
-
-
-def _drop_open_puts(entry: Entry, session: Session, found: Queue) -> None:
-    messages = session.open_puts.pop(found.destination, [])
-    move(entry, found, messages, UNCOMMITTED, GONE, cause=PURGED, session=session)
-    session.open_bytes -= bytes_of(messages)
-    session.open_ids = [one for one in session.open_ids if one.destination != found.destination]
-    for key in [one for one in session.open_groups if one[0] == found.destination]:
-        del session.open_groups[key]
+    for session in {one.handle: one for some in putting.values() for one in some}.values():
+        session.open_ids = [one for one in session.open_ids if one.destination not in owned]
+        for key in [one for one in session.open_groups if one[0] in owned]:
+            del session.open_groups[key]

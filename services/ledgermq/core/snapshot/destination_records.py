@@ -201,6 +201,8 @@ def restore_destinations(state: QueueManager, root: Record) -> None:
 
     Settings come last: those of topics are their subscriptions' too, and may name any destination.
     """
+    # Before topics, which look for their own: all of them against all would take minutes.
+    _restore_bindings(state, root)
     configured: list[tuple[Queue, Record]] = []
     for kind, fields, entries in ((Queue, QUEUE, root["queues"]), (Topic, TOPIC, root["topics"])):
         for entry in entries:
@@ -234,7 +236,6 @@ def restore_destinations(state: QueueManager, root: Record) -> None:
     configure_all(state, changed(DEFAULTS, root["redelivery"]))
     for found, entry in configured:
         configure(state, found, changed(DEFAULTS, entry["settings"]))
-    _restore_bindings(state, root)
     for entry in (*root["queues"], *root["subscriptions"]):
         store = state.stores[entry["created_position"]]
         if store.received is not None:

@@ -50,6 +50,8 @@ class QueueManager:
     subscriptions: dict[SubscriptionKey, Subscription] = field(default_factory=dict)
     # By pattern and destination, in the order in which they were made.
     bindings: dict[tuple[str, str], Binding] = field(default_factory=dict)
+    # The same by what is before the first wild word of their patterns, then by creation.
+    bindings_by_stem: dict[str, dict[int, Binding]] = field(default_factory=dict)
     # All that hold messages, queues and subscriptions, by the position of their creation.
     stores: dict[int, Queue] = field(default_factory=dict)
     client_ids: dict[str, Connection] = field(default_factory=dict)

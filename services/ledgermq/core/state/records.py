@@ -430,8 +430,8 @@ class Topic(Queue):
     by_value: ByValue[int, Subscription, Message] = field(default_factory=ByValue)
     # Whether what no subscription wants goes to the error destination.
     moves_unrouted: bool = False
-    # Those that take in its name, in the order in which they were made.
-    bindings: list[Binding] = field(default_factory=list)
+    # The bindings that take in its name, by creation: a publication looks at few of those, too.
+    bindings: ByValue[int, Binding, Message] = field(default_factory=ByValue)
 
     @property
     def destination(self) -> str:

@@ -37,9 +37,9 @@ class Publication:
 class Binding:
     """What is put to some topics goes on to a destination, as far as its selector wants it."""
 
-    # The pattern of their names, and what it means.
+    # The pattern of their names, and what it means; None: it is a name.
     topics: str
-    names: re.Pattern[str]
+    names: re.Pattern[str] | None
     destination: str
     selector: Selector | None
     created_position: int

@@ -28,6 +28,12 @@ class ByValue(Generic[K, Item, M]):
     def __bool__(self) -> bool:
         return bool(self._others or self._asking)
 
+    def __iter__(self) -> Iterator[Item]:
+        yield from self._others.values()
+        for _, by_value in self._asking.values():
+            for found in by_value.values():
+                yield from found.values()
+
     @property
     def asked(self) -> list[tuple[str, list[Value]]]:
         """The names that somebody asks for, each with the values."""
