@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgermq.core.destinations import by_name, numbering
-from ledgermq.core.snapshot.state_records import restore, root_of
+from ledgermq.core.order import orders
+from ledgermq.core.snapshot.state_records import blocks, restore, root_of
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.topic_patterns import is_pattern, names_of, stem_of, stems_of, takes_in
 from support.checks.calls import calls_of
@@ -107,3 +108,22 @@ def test_the_end_of_temporary_queues_looks_once_at_each_session():
     left = [large.state.sessions[one] for one in others]
     assert [list(one.open_puts) for one in left[:11]] == [["queue:q"]] * 10 + [[]]
     assert [one.open_bytes for one in left[:11]] == [10] * 10 + [0]
+
+
+def test_a_restart_asks_each_message_what_it_is_selected_by_once(monkeypatch):
+    """100 consumers, each with a key of its own, of a queue of 500: 500 questions, not 50,000."""
+    large = LargeState()
+    session = large.open()
+    for number in range(500):
+        large.put(session, "queue:q", key=f"k{number % 100}")
+    for number in range(100):
+        told = {"consumer": number + 1, "destination": "queue:q"}
+        large.do(op.OpenConsumer, session, **told, selector=f"key = 'k{number}'")
+    root, found = root_of(large.state), list(blocks(large.state))
+    asked = counted(monkeypatch, orders, "matches")
+    again = restore(root, found)
+    assert len(asked) == 500
+    taken = [
+        [one.sequence for one in order.take(10)] for order in again.queues["q"].orders.values()
+    ]
+    assert taken == [[key + step for step in range(0, 500, 100)] for key in range(100)]

@@ -9,6 +9,8 @@ group, or the logical message, has become available.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ledgermq.core.moves import offer_again
 from ledgermq.core.order.affinity import forget_aside
 from ledgermq.core.order.selecting import asked_value, is_permitted, is_wanted, matches, value_in
@@ -19,16 +21,40 @@ from ledgermq.selector import Selector
 
 
 def _new_order(queue: Queue, selector: Selector | None, options: Options) -> Order:
+    """An order without messages."""
+
     def wants(message: Message) -> bool:
         return is_wanted(options, message) and (selector is None or matches(selector, message))
 
     def may_be_taken(message: Message) -> bool:
         return may_be_given(message) and is_permitted(options, message)
 
-    order = Order(selector, options, wants, may_be_taken, queue.filled_orders)
-    found = _candidates(queue, options)
-    order.extend(one for one in found if one.is_available and wants(one))
-    return order
+    return Order(selector, options, wants, may_be_taken, queue.filled_orders)
+
+
+def _fill(order: Order, found: Iterable[Message]) -> None:
+    order.extend(one for one in found if one.is_available and order.wants(one))
+
+
+def fill_orders(queue: Queue) -> None:
+    """Finds what is wanted by orders that are new, all of them, by one look at each message."""
+    wanted: dict[Order, list[Message]] = {}
+    for order in queue.orders.values():
+        if _looks_at_few(order.options):
+            _fill(order, _candidates(queue, order.options))
+        else:
+            wanted[order] = []
+    available = (one for one in queue.messages.values() if one.is_available)
+    for message in available if wanted else ():
+        for order in queue.orders_by_value.candidates(message):
+            if order in wanted and order.wants(message):
+                wanted[order].append(message)
+    for order, found in wanted.items():
+        order.extend(found)
+
+
+def _looks_at_few(options: Options) -> bool:
+    return options.sequence >= 0 or bool(options.group_id)
 
 
 def _candidates(queue: Queue, options: Options) -> list[Message]:
@@ -43,7 +69,8 @@ def _candidates(queue: Queue, options: Options) -> list[Message]:
     return list(queue.messages.values())
 
 
-def use_order(consumer: Consumer) -> None:
+def use_order(consumer: Consumer, *, fills: bool = True) -> None:
+    """Begins to keep what a consumer selects in order; filled now, or by `fill_orders`."""
     queue, key = consumer.queue, consumer.order_key
     if key is None:
         queue.unselecting[consumer.key] = consumer
@@ -51,6 +78,8 @@ def use_order(consumer: Consumer) -> None:
     order = queue.orders.get(key)
     if order is None:
         order = queue.orders[key] = _new_order(queue, consumer.selector, consumer.options)
+        if fills:
+            _fill(order, _candidates(queue, consumer.options))
         queue.orders_by_value.add(key, order, asked_value(consumer.selector), value_in)
     order.users[consumer.key] = consumer
     consumer.order = order

@@ -73,10 +73,10 @@ def open_consumer(entry: Entry, session: Session, operation: OpenConsumer) -> Re
     return None
 
 
-def join_queue(consumer: Consumer) -> None:
-    """Makes a consumer a receiver of its queue."""
+def join_queue(consumer: Consumer, *, fills: bool = True) -> None:
+    """Makes a consumer a receiver of its queue; `fills`: what it selects is found at once."""
     consumer.queue.consumers[consumer.key] = consumer
-    use_order(consumer)
+    use_order(consumer, fills=fills)
 
 
 def leave_queue(entry: Entry, consumer: Consumer) -> None:

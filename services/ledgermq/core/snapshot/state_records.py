@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from ledgermq.core.moves import restore_states
-from ledgermq.core.order.orders import restore_group_order
+from ledgermq.core.order.orders import fill_orders, restore_group_order
 from ledgermq.core.sessions.consumers import join_queue
 from ledgermq.core.snapshot.destination_records import (
     destination_entries,
@@ -167,7 +167,9 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     for session in state.sessions.values():
         for consumer in session.consumers.values():
             if consumer.open:
-                join_queue(consumer)
+                join_queue(consumer, fills=False)
+    for queue in state.stores.values():
+        fill_orders(queue)
     restore_consumer_priorities(state, root)
     restore_active_and_bonded(state, root)
     for topic in state.topics.values():
