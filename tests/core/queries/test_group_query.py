@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from ledgermq.core.queries import group_status as group_query
 from ledgermq.core.queries import questions as query
+from support.checks.calls import calls_of
 from support.messages.group_state import group_of, state_with_groups
+from support.messages.large_states import LargeState
 from support.scripts.play import play
 from support.scripts.script import read_scripts
 from support.scripts.verbs import group_id
+
+GROUP = bytes(23) + b"g"
 
 
 def ask(kind: str, **fields: object) -> dict[str, object]:
@@ -69,3 +73,22 @@ def test_of_a_group_at_most_10_000_gaps_are_told():
     (told,) = query.answer(state, ask("GROUPS"), "QM1", "w").document["groups"]
     assert (told["items"], len(told["missing"])) == (10_001, 10_000)
     assert (told["missing"][0], told["missing"][-1]) == ([1, 1], [19_999, 19_999])
+
+
+def test_a_page_of_a_long_group_costs_what_it_shows():
+    """Of a group of 2,000 a page of 10 looks at no other member, and its status at none."""
+    large = LargeState()
+    session = large.open()
+    for number in range(1, 2_001):
+        large.grouped(session, "queue:q", GROUP, number, last_in_group=number == 2_000)
+    queue = large.state.queues["q"]
+    told = {}
+
+    def page():
+        group = queue.groups[GROUP]
+        told["page"] = group_query.group_document(queue, group, (1_000, 0), 10)
+
+    assert calls_of(page) < 1_000
+    assert [one["group_sequence"] for one in told["page"]["members"]] == [*range(1_001, 1_011)]
+    assert (told["page"]["items"], told["page"]["missing"]) == (2_000, [])
+    assert calls_of(lambda: group_query.group_statuses(queue, b"", 10)) < 500

@@ -32,6 +32,7 @@ def _check_group(where: str, group: Group, items: list[GroupedMessage]) -> None:
     assert flags == told, f"{where}: members {flags}, not {told}"
     assert list(group.members()) == list(anew.members()), f"{where}: members"
     assert group.clashing == anew.clashing, f"{where}: clashing"
+    assert group.first is min(items, key=lambda one: one.sequence), f"{where}: first"
     counters = ("away", "count", "in_group", "in_units_of_work", "last", "whole")
     for name in counters:
         found, right = getattr(group, name), getattr(anew, name)

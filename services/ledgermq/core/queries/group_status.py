@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from ledgermq.core.moves import state_of
@@ -40,22 +41,22 @@ def group_document(
     all stand on the last page.
     """
     limit = max(1, min(limit, GROUP_MEMBERS_MAX))
-    behind = [one for one in group.members() if (one.group_sequence, one.offset) > after]
+    behind = list(islice(group.members(after), limit + 1))
     more = len(behind) > limit
     shown = [*behind[:limit], *([] if more else group.clashing[:GAPS_MAX])]
     return {**group_status(queue, group), "more": more, "members": [_item(one) for one in shown]}
 
 
 def group_status(queue: Queue, group: Group[GroupedMessage]) -> Document:
-    """One group without its items."""
-    items = [*group.items()]
+    """One group without its items; of one that is whole and available none of them is looked at."""
     missing, missing_segments = [*_missing(group)], [*_missing_segments(group)]
     unlisted = {
         "missing_unlisted": sum(last - first + 1 for first, last in missing[GAPS_MAX:]),
         "missing_segments_unlisted": len(missing_segments[GAPS_MAX:]),
         "clashing_unlisted": len(group.clashing[GAPS_MAX:]),
     }
-    first = min(items, key=lambda one: one.sequence)
+    first = group.first
+    held = [*group.clashing, *(group.members() if group.away else ())]
     keeper = queue.reserved.get(group.group_id)
     holder = None
     if keeper is not None:
@@ -69,12 +70,12 @@ def group_status(queue: Queue, group: Group[GroupedMessage]) -> Document:
         complete=group.is_complete,
         available=group.is_available,
         messages=len(group.slots),
-        items=len(items),
+        items=group.count + len(group.clashing),
         last_group_sequence=group.last,
         missing=missing[:GAPS_MAX],
         missing_segments=missing_segments[:GAPS_MAX],
         clashing=[one.sequence for one in group.clashing[:GAPS_MAX]],
-        held=sum(1 for one in items if one.consumer is not None),
+        held=sum(1 for one in held if one.consumer is not None),
         holder=holder,
         first_sequence=first.sequence,
         first_enqueued_at=first.enqueued_at,
@@ -84,8 +85,11 @@ def group_status(queue: Queue, group: Group[GroupedMessage]) -> Document:
 
 def _missing(group: Group[GroupedMessage]) -> Iterator[list[int]]:
     """Ranges of group sequences that are not here, first and last of each."""
+    numbers = sorted(group.slots)
+    if numbers and numbers[-1] == len(numbers):
+        return
     expected = 1
-    for number in sorted(group.slots):
+    for number in numbers:
         if number > expected:
             yield [expected, number - 1]
         expected = number + 1
@@ -103,6 +107,8 @@ def first_missing(group: Group[GroupedMessage]) -> str:
 
 
 def _missing_segments(group: Group[GroupedMessage]) -> Iterator[Document]:
+    if group.whole == len(group.slots):
+        return
     for number, slot in sorted(group.slots.items()):
         if not isinstance(slot, Segments) or slot.is_whole:
             continue

@@ -7,9 +7,10 @@ complete and whether all of it is available, so that a delivery never looks thro
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final, Generic, Protocol, TypeVar
 
 # What an item is; small enough that Python shares the numbers.
@@ -39,6 +40,7 @@ class Item(Protocol):
 
 
 T = TypeVar("T", bound=Item)
+SEQUENCE: Final = attrgetter("sequence")
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -94,8 +96,10 @@ class Segments(Generic[T]):
         if item.flags & LAST_SEGMENT:
             self.end = -1
 
-    def in_order(self) -> list[T]:
-        return [self.items[offset] for offset in self.offsets]
+    def in_order(self, behind: int = -1) -> list[T]:
+        """Segments by offset, those behind one."""
+        offsets = self.offsets[bisect_right(self.offsets, behind) :]
+        return [self.items[offset] for offset in offsets]
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -127,17 +131,30 @@ class Group(Generic[T]):
     def is_available(self) -> bool:
         return not self.away and self.is_complete
 
-    def members(self) -> Iterator[T]:
-        """The members in logical order."""
-        for _, slot in sorted(self.slots.items()):
+    def members(self, after: tuple[int, int] = (0, -1)) -> Iterator[T]:
+        """The members in logical order, behind a group sequence and offset."""
+        numbers = sorted(self.slots)
+        for number in numbers[bisect_left(numbers, after[0]) :]:
+            slot, behind = self.slots[number], after[1] if number == after[0] else -1
             if isinstance(slot, Segments):
-                yield from slot.in_order()
-            else:
+                yield from slot.in_order(behind)
+            elif behind < 0:
                 yield slot
 
     def items(self) -> Iterator[T]:
         yield from self.members()
         yield from self.clashing
+
+    @property
+    def first(self) -> T:
+        """The item with the lowest number."""
+        found = self.clashing[:1]
+        for slot in self.slots.values():
+            if not isinstance(slot, Segments):
+                # What is in the slots behind it came later.
+                return min([*found, slot], key=SEQUENCE)
+            found.append(next(iter(slot.items.values())))
+        return min(found, key=SEQUENCE)
 
     def item_at(self, group_sequence: int, offset: int) -> T | None:
         slot = self.slots.get(group_sequence)
