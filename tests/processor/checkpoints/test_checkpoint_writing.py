@@ -6,14 +6,15 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import KafkaException
 
+from ledgermq.core.snapshot.state_records import root_of
 from ledgermq.processor.checkpoints import loading as checkpoint_loading
 from ledgermq.processor.checkpoints import writing as checkpoints
 from ledgermq.processor.checkpoints.loading import Loaded
 from ledgermq.processor.checkpoints.writing import Checkpointer, CheckpointFailedError
 from ledgermq.protocol import administration
 from ledgermq.protocol import operations as op
-from ledgermq.wire.framing import checkpoint_chunks
-from ledgermq.wire.framing.codec import decode_record
+from ledgermq.wire.framing import checkpoint_chunks, codec
+from ledgermq.wire.framing.codec import decode_record, encode_record
 from ledgermq.wire.topics.checkpoint_records import StoredRecords
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import DERIVED_BYTES_MAX, Topics
@@ -181,3 +182,67 @@ def _second_message_of(queue: str) -> dict:
     whose = {"source": f"queue:{queue}", "subscription": "", "client_id": "", "durable": False}
     which = {"selector": "", "sequences": [{"first": 1, "last": 1}], "after_sequence": -1}
     return {"selection": {**whose, **which, "limit": 100}, "actor": "a", "reason": "r"}
+
+
+@pytest.fixture
+def codec_calls(monkeypatch) -> list:
+    """What is handed to the codec from now on."""
+    found: list = []
+    real = codec.schemaless_writer
+
+    def counted(buffer, schema, datum):
+        found.append(datum)
+        return real(buffer, schema, datum)
+
+    monkeypatch.setattr(codec, "schemaless_writer", counted)
+    return found
+
+
+def test_a_snapshot_is_of_its_moment_and_encoded_later(monkeypatch, codec_calls):
+    """The loop takes what is there; what becomes of it meanwhile is in the next one (D5)."""
+    large = LargeState()
+    session = large.open("TRANSACTED", client_id="c")
+    for number in range(5):
+        settings = {"deduplication_window_ms": 1_000, "deduplication_ids_max": 5}
+        large.do(op.CreateQueue, session, queue=f"q{number}", **settings)
+    large.do(op.OpenConsumer, session, consumer=1, destination="queue:q1")
+    large.do(
+        *(op.OpenConsumer, session),
+        consumer=2,
+        destination="topic:t",
+        subscription="s",
+        durable=True,
+    )
+    large.do(op.Bind, session, topics="t", destination="queue:q1", selector="")
+    message = {"message_id": bytes(16), "priority": 4, "persistent": True, "content": b"x"}
+    known = {"destination": "queue:q1", "messages": [message], "deduplication_id": "known"}
+    large.do(op.Put, session, **known)
+    large.do(op.Commit, session, deliveries=[], puts=1)
+    large.do(op.Get, session, consumer=1, credit=2)
+    large.put(session, "queue:q2")
+    digest, desk = checks.digest(large.state), Desk(monkeypatch, large.state)
+    codec_calls.clear()
+    record = SimpleNamespace(timestamp=1, value=b"")
+    snapshot = desk.maker.snapshot(large.state, bytes(32), record, None)
+    assert codec_calls == []
+    large.do(op.Bind, session, topics="t", destination="queue:q1", selector="a = 1")
+    large.do(op.Commit, session, deliveries=[{"first": 1, "last": 1}], puts=1)
+    large.do(op.AlterQueue, session, queue="q0", description="d", deduplication_window_ms=0)
+    large.do(op.CloseConsumer, session, consumer=1, unseen=[])
+    large.do(op.Close, session, seen=[])
+    assert checks.digest(large.state) != digest
+    lanes = SimpleNamespace(acknowledged=_nothing)
+    manifest = asyncio.run(desk.maker.write(snapshot, lanes, _nothing))
+    assert manifest["digest"] == digest
+    assert desk.checkpoint()["digest"] == checks.digest(large.state)
+
+
+def test_the_codec_gets_a_long_root_in_parts(large, codec_calls):
+    """All threads wait while it works; the bytes are those of the Root in one (D5)."""
+    root = root_of(large.state)
+    codec_calls.clear()
+    value = checkpoint_chunks.encode_root(root)
+    sizes = [len(one) for datum in codec_calls for one in datum.values() if isinstance(one, list)]
+    assert (len(root["queues"]), sum(sizes), max(sizes)) == (2_001, 2_001 + 2 + 1, 63)
+    whole = [*map(checkpoint_chunks._with_replies, root["sessions"])]
+    assert value == encode_record(checkpoint_chunks.ROOT, root | {"sessions": whole})

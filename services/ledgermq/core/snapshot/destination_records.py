@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 
 from ledgermq.core.destinations.bindings import add_binding
 from ledgermq.core.destinations.by_name import add_destination, find_destination
@@ -12,15 +13,21 @@ from ledgermq.core.destinations.subscriptions import add_subscription, new_subsc
 from ledgermq.core.order.affinity import set_affinity
 from ledgermq.core.order.displacing import keep_newest
 from ledgermq.core.order.single_active import active_consumer
-from ledgermq.core.snapshot.fields import Fields, Record
+from ledgermq.core.snapshot.fields import Fields, Make, Record
 from ledgermq.core.state.known_ids import Deduplication, KnownId
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import DISPLACED, GONE_BY, PUBLISHED
 from ledgermq.core.state.records import Queue, Subscription, Topic
 from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.core.state.topics import Publication, SubscriptionKey
-from ledgermq.protocol.settings import DEFAULTS, changed, redelivery_of, settings_record
-from ledgermq.selector import parse_selector, text_of
+from ledgermq.protocol.settings import (
+    DEFAULTS,
+    Settings,
+    changed,
+    redelivery_of,
+    settings_record,
+)
+from ledgermq.selector import Selector, parse_selector, text_of
 
 COUNTED: Final = (
     "name",
@@ -42,62 +49,71 @@ SUBSCRIPTION: Final = Fields(*COUNTED, "shared", "no_local", "added")
 BINDING: Final = Fields("topics", "destination", "created_position")
 
 
-def destination_entries(state: QueueManager) -> Record:
-    topics = state.topics.values()
-    return {
-        "queues": [_queue_entry(queue) for queue in state.queues.values()],
-        "topics": [_topic_entry(topic) for topic in topics],
-        "subscriptions": [_subscription_entry(one) for one in state.subscriptions.values()],
+def take_destinations(state: QueueManager) -> Make:
+    """Takes what there is of queues, topics and subscriptions; what it returns makes the record."""
+    destinations = [*state.destinations]
+    topics, subscriptions = state.topics.values(), state.subscriptions.values()
+    queues_taken = [_take_queue(one) for one in state.queues.values()]
+    topics_taken = [_take(one, TOPIC) for one in topics]
+    subscriptions_taken = [
+        _take(one, SUBSCRIPTION, subscribed=(one.topic.name, one.key, one.selector))
+        for one in subscriptions
+    ]
+    sources = [(one.destination, one.sources.copy()) for one in destinations if one.sources]
+    known_ids = [
+        (one.destination, found.window_ms, found.ids_max, list(found.ids.items()))
+        for one in destinations
+        if (found := one.deduplication) is not None
+    ]
+    bindings = [(BINDING.taken(one), one.selector) for one in state.bindings.values()]
+    rest = {
         # How much a session may hold of a subscription, by the topics that limit it (SES-07).
         "topic_unacknowledged_max": {
             one.name: one.unacknowledged_max for one in topics if one.unacknowledged_max
         },
-        "sources": [
-            {"destination": one.destination, "name": name, "partition": partition, "taken": taken}
-            for one in state.destinations
-            for (name, partition), taken in one.sources.items()
-        ],
         "resume_marks": [
             _resume_mark_entry(destination, mark)
             for destination, mark in (
                 ("", state.resume_mark),
-                *((one.destination, one.resume_mark) for one in state.destinations),
+                *((one.destination, one.resume_mark) for one in destinations if one.resume_mark),
             )
             if mark is not None
         ],
         "redelivery": None if state.redelivery is DEFAULTS else redelivery_of(state.redelivery),
-        "not_inheriting": [
-            one.destination for one in state.destinations if not one.inherits_redelivery
-        ],
-        "single_active": [
-            one.destination for one in state.destinations if one.single_active_consumer
-        ],
+        "not_inheriting": [one.destination for one in destinations if not one.inherits_redelivery],
+        "single_active": [one.destination for one in destinations if one.single_active_consumer],
         "active_consumers": [
             {"store": created, "session": one.session.handle, "consumer": one.number}
             for created, store in sorted(state.stores.items())
-            if (one := active_consumer(store)) is not None
+            if store.active is not None and (one := active_consumer(store)) is not None
         ],
-        "displacements": _displacement_entries(state),
+        "displacements": _displacement_entries([*destinations, *subscriptions]),
         "moving_unrouted": [one.destination for one in topics if one.moves_unrouted],
-        "bindings": binding_records(state),
+    }
+    return lambda: {
+        "queues": [_queue_entry(one) for one in queues_taken],
+        "topics": [_topic_entry(one) for one in topics_taken],
+        "subscriptions": [_subscription_entry(one) for one in subscriptions_taken],
+        "sources": [
+            {"destination": destination, "name": name, "partition": partition, "taken": taken}
+            for destination, found in sources
+            for (name, partition), taken in found.items()
+        ],
+        "bindings": [BINDING.record(one) | {"selector": text_of(by)} for one, by in bindings],
         "deduplication": [
             {
-                "destination": one.destination,
-                "window_ms": one.deduplication.window_ms,
-                "ids_max": one.deduplication.ids_max,
-                "ids": [
-                    {"deduplication_id": name, **known._asdict()}
-                    for name, known in one.deduplication.ids.items()
-                ],
+                "destination": destination,
+                "window_ms": window_ms,
+                "ids_max": ids_max,
+                "ids": [{"deduplication_id": name, **one._asdict()} for name, one in ids],
             }
-            for one in state.destinations
-            if one.deduplication is not None
+            for destination, window_ms, ids_max, ids in known_ids
         ],
+        **rest,
     }
 
 
-def _displacement_entries(state: QueueManager) -> list[Record]:
-    places = (*state.destinations, *state.subscriptions.values())
+def _displacement_entries(places: Iterable[Queue]) -> list[Record]:
     return [
         {
             "destination": one.destination,
@@ -108,12 +124,6 @@ def _displacement_entries(state: QueueManager) -> list[Record]:
         }
         for one in places
         if one.newest is not None or one.gone[DISPLACED]
-    ]
-
-
-def binding_records(state: QueueManager) -> list[Record]:
-    return [
-        BINDING.of(one) | {"selector": text_of(one.selector)} for one in state.bindings.values()
     ]
 
 
@@ -136,59 +146,98 @@ def _restore_resume_marks(state: QueueManager, root: Record) -> None:
             found.resume_mark = mark
 
 
-def _queue_entry(queue: Queue) -> Record:
-    affinity = queue.affinity
-    bonds = {} if affinity is None else affinity.bonds
+class _Taken(NamedTuple):
+    """A queue, topic or subscription as it was: nothing in it changes any more."""
+
+    fields: tuple[Any, ...]
+    settings: Settings
+    owner: bytes
+    gone: dict[str, int]
+    received: tuple[int, ...]
+    parked: dict[bytes, int]
+    # Of queues: None, or the consumers by bucket. Of subscriptions: topic, key and selector.
+    bonds: list[Record] | None
+    subscribed: tuple[str, SubscriptionKey, Selector | None] | None
+
+
+def _take(
+    found: Queue,
+    fields: Fields,
+    bonds: list[Record] | None = None,
+    subscribed: tuple[str, SubscriptionKey, Selector | None] | None = None,
+) -> _Taken:
+    order = found.group_order
+    return _Taken(
+        fields.taken(found),
+        found.own_settings,
+        b"" if found.owner is None else found.owner.identity,
+        found.gone.copy(),
+        tuple(found.received) if found.received else (),
+        order.parked.copy() if order is not None else {},
+        bonds,
+        subscribed,
+    )
+
+
+def _take_queue(queue: Queue) -> _Taken:
+    if queue.affinity is None:
+        return _take(queue, QUEUE)
+    bonds = [
+        {"bucket": bucket, "session": one.session.handle, "consumer": one.number}
+        for bucket, one in sorted(queue.affinity.bonds.items())
+    ]
+    return _take(queue, QUEUE, bonds)
+
+
+def _queue_entry(taken: _Taken) -> Record:
     return {
-        **QUEUE.of(queue),
-        **_settings_and_owner(queue),
-        **_gone_entry(queue),
-        **_order_entry(queue),
-        "group_affinity": affinity is not None,
-        "bonds": [
-            {"bucket": bucket, "session": one.session.handle, "consumer": one.number}
-            for bucket, one in sorted(bonds.items())
-        ],
+        **QUEUE.record(taken.fields),
+        **_settings_and_owner(taken),
+        **_gone_entry(taken),
+        **_order_entry(taken),
+        "group_affinity": taken.bonds is not None,
+        "bonds": taken.bonds or [],
     }
 
 
-def _topic_entry(topic: Topic) -> Record:
-    entry = TOPIC.of(topic) | _settings_and_owner(topic) | _gone_entry(topic)
+def _topic_entry(taken: _Taken) -> Record:
+    entry = TOPIC.record(taken.fields) | _settings_and_owner(taken) | _gone_entry(taken)
     # A topic removes none.
     del entry["removed_by_administration"]
     return entry
 
 
-def _gone_entry(store: Queue) -> Record:
+def _gone_entry(taken: _Taken) -> Record:
     # What was displaced is told beside.
-    return {name: store.gone[cause] for name, cause in GONE_BY.items() if cause != DISPLACED}
+    return {name: taken.gone[cause] for name, cause in GONE_BY.items() if cause != DISPLACED}
 
 
 def _restore_gone(store: Queue, entry: Record) -> None:
     store.gone = {cause: entry.get(name, 0) for name, cause in GONE_BY.items()}
 
 
-def _settings_and_owner(found: Queue) -> Record:
-    owner = b"" if found.owner is None else found.owner.identity
-    return {"settings": settings_record(found.own_settings), "owner": owner}
+def _settings_and_owner(taken: _Taken) -> Record:
+    return {"settings": settings_record(taken.settings), "owner": taken.owner}
 
 
-def _order_entry(store: Queue) -> Record:
-    parked = {} if store.group_order is None else store.group_order.parked
+def _order_entry(taken: _Taken) -> Record:
+    parked = taken.parked.items()
     return {
-        "received": list(store.received or ()),
-        "parked": [{"key": key, "sequence": sequence} for key, sequence in parked.items()],
+        "received": list(taken.received),
+        "parked": [{"key": key, "sequence": sequence} for key, sequence in parked],
     }
 
 
-def _subscription_entry(subscription: Subscription) -> Record:
+def _subscription_entry(taken: _Taken) -> Record:
+    assert taken.subscribed is not None, "taken of a subscription"
+    topic, key, selector = taken.subscribed
     return {
-        **SUBSCRIPTION.of(subscription),
-        **_gone_entry(subscription),
-        **_order_entry(subscription),
-        **subscription.key._asdict(),
-        "topic": subscription.topic.name,
-        "selector": text_of(subscription.selector),
+        **SUBSCRIPTION.record(taken.fields),
+        **_gone_entry(taken),
+        **_order_entry(taken),
+        **key._asdict(),
+        "topic": topic,
+        "selector": text_of(selector),
     }
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 Record = dict[str, Any]
+# Makes a part of a record of what was taken, whatever the state is by then.
+Make = Callable[[], Record]
 
 
 class Fields:
@@ -13,10 +16,16 @@ class Fields:
 
     def __init__(self, *names: str, **attributes: str) -> None:
         self._attributes = {**{name: name for name in names}, **attributes}
-        self._values = attrgetter(*self._attributes.values())
+        self.taken: Final[Callable[[object], tuple[Any, ...]]] = attrgetter(
+            *self._attributes.values()
+        )
 
     def of(self, source: object) -> Record:
-        return dict(zip(self._attributes, self._values(source), strict=True))
+        return self.record(self.taken(source))
+
+    def record(self, taken: tuple[Any, ...]) -> Record:
+        """The record of what was taken, whatever its source is by now."""
+        return dict(zip(self._attributes, taken, strict=True))
 
     def restore(self, target: object, record: Record) -> None:
         for name, attribute in self._attributes.items():

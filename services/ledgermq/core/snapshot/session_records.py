@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from ledgermq.core.destinations.by_name import find_destination, new_destination
 from ledgermq.core.puts.blocked import add_blocked
 from ledgermq.core.puts.grouping import join_open_groups
 from ledgermq.core.sessions import connections
-from ledgermq.core.snapshot.fields import Fields, Record
+from ledgermq.core.snapshot.fields import Fields, Make, Record
 from ledgermq.core.snapshot.message_records import message_from, stored_message
 from ledgermq.core.state.known_ids import OpenId
 from ledgermq.core.state.manager import QueueManager
@@ -17,7 +17,7 @@ from ledgermq.core.state.records import BlockedPut, Connection, Consumer, Messag
 from ledgermq.protocol.get_options import PLAIN, GroupPosition, Options
 from ledgermq.protocol.operations import Commit
 from ledgermq.protocol.outcomes import Reply
-from ledgermq.selector import parse_selector, text_of
+from ledgermq.selector import Selector, parse_selector, text_of
 
 CONNECTION: Final = Fields(
     "lane", "last_position", "last_index", "client_id", "takeover", connection="identity"
@@ -62,19 +62,28 @@ def restore_connection(state: QueueManager, entry: Record) -> None:
     connections.add_connection(state, connection)
 
 
-def session_entry(session: Session) -> Record:
-    commit = session.waiting_commit
-    return {
-        **SESSION.of(session),
-        "connection": session.connection.identity,
-        "handed_doubts": list(session.handed_doubts),
-        "consumers": [_consumer_entry(one) for one in session.consumers.values()],
-        "deliveries": [_delivery_entry(number, one) for number, one in session.deliveries.items()],
-        "open_puts": [
-            {"destination": destination, "messages": [stored_message(one) for one in messages]}
-            for destination, messages in session.open_puts.items()
+def take_session(session: Session) -> Make:
+    """Takes a session; what it returns makes the record."""
+    fields, connection = SESSION.taken(session), session.connection.identity
+    handed_doubts = list(session.handed_doubts)
+    consumers = [_take_consumer(one) for one in session.consumers.values()]
+    deliveries = [_take_delivery(number, one) for number, one in session.deliveries.items()]
+    open_puts = [
+        {"destination": destination, "messages": [stored_message(one) for one in messages]}
+        for destination, messages in session.open_puts.items()
+    ]
+    replies, commit = list(session.replies.values()), session.waiting_commit
+    return lambda: {
+        **SESSION.record(fields),
+        "connection": connection,
+        "handed_doubts": handed_doubts,
+        "consumers": [_consumer_entry(*one) for one in consumers],
+        "deliveries": [
+            {"delivery": number, "consumer": consumer, "sequence": sequence}
+            for number, consumer, sequence in deliveries
         ],
-        "replies": list(session.replies.values()),
+        "open_puts": open_puts,
+        "replies": replies,
         "waiting_commit": None if commit is None else COMMIT.of(commit),
     }
 
@@ -114,15 +123,36 @@ def restore_units_of_work(state: QueueManager, root: Record) -> None:
                 state.unit_limits.add((due, session.handle))
 
 
-def _consumer_entry(consumer: Consumer) -> Record:
+def _take_consumer(
+    consumer: Consumer,
+) -> tuple[tuple[Any, ...], int, Selector | None, Options, list[GroupPosition | None], bool]:
+    return (
+        CONSUMER.taken(consumer),
+        consumer.queue.created_position,
+        consumer.selector,
+        consumer.options,
+        [consumer.group_position, consumer.settled_position],
+        consumer.reserved_group is not None,
+    )
+
+
+def _consumer_entry(
+    fields: tuple[Any, ...],
+    created_position: int,
+    selector: Selector | None,
+    options: Options,
+    places: list[GroupPosition | None],
+    holds_group: bool,
+) -> Record:
+    place, settled_place = places
     return {
-        **CONSUMER.of(consumer),
-        "created_position": consumer.queue.created_position,
-        "selector": text_of(consumer.selector),
-        "options": [] if consumer.options == PLAIN else [consumer.options.record()],
-        "place": _position_entry(consumer.group_position),
-        "settled_place": _position_entry(consumer.settled_position),
-        "holds_group": consumer.reserved_group is not None,
+        **CONSUMER.record(fields),
+        "created_position": created_position,
+        "selector": text_of(selector),
+        "options": [] if options == PLAIN else [options.record()],
+        "place": _position_entry(place),
+        "settled_place": _position_entry(settled_place),
+        "holds_group": holds_group,
     }
 
 
@@ -132,9 +162,9 @@ def _position_entry(position: GroupPosition | None) -> list[Record]:
     return [{"group_id": position[0], "group_sequence": position[1], "offset": position[2]}]
 
 
-def _delivery_entry(number: int, message: Message) -> Record:
+def _take_delivery(number: int, message: Message) -> tuple[int, int, int]:
     assert message.consumer is not None, "a delivery in flight has a consumer"
-    return {"delivery": number, "consumer": message.consumer.number, "sequence": message.sequence}
+    return number, message.consumer.number, message.sequence
 
 
 def restore_session(state: QueueManager, entry: Record) -> None:

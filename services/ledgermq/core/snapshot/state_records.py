@@ -14,14 +14,14 @@ from ledgermq.core.moves import restore_states
 from ledgermq.core.order.orders import fill_orders, restore_group_order
 from ledgermq.core.sessions.consumers import join_queue
 from ledgermq.core.snapshot.destination_records import (
-    destination_entries,
     restore_active_and_bonded,
     restore_destinations,
     restore_owners,
     restore_publications,
     store_name,
+    take_destinations,
 )
-from ledgermq.core.snapshot.fields import Fields, Record
+from ledgermq.core.snapshot.fields import Fields, Make, Record
 from ledgermq.core.snapshot.message_records import is_plain, message_from, stored_message
 from ledgermq.core.snapshot.session_records import (
     CONNECTION,
@@ -34,7 +34,7 @@ from ledgermq.core.snapshot.session_records import (
     restore_open_ids,
     restore_session,
     restore_units_of_work,
-    session_entry,
+    take_session,
     unit_of_work_entries,
 )
 from ledgermq.core.snapshot.storage_records import (
@@ -72,13 +72,21 @@ class TakenBlock(NamedTuple):
 
 def root_of(state: QueueManager) -> Record:
     """The Root of a state; replies stay outcome objects for the codec to write."""
+    return take_root(state)()
+
+
+def take_root(state: QueueManager) -> Make:
+    """Takes the Root of a state; what it returns makes it as it was, when the state goes on.
+
+    Taking costs a tenth of what the record and its bytes do, and there may be many queues.
+    """
     active = state.active_version
-    return {
+    destinations = take_destinations(state)
+    connections = [CONNECTION.taken(one) for one in state.connections.values()]
+    sessions = [take_session(one) for one in state.sessions.values()]
+    rest = {
         **MANAGER.of(state),
-        **destination_entries(state),
         "maximum_lifetime_ms": state.lifetimes.maximum_ms,
-        "connections": [CONNECTION.of(one) for one in state.connections.values()],
-        "sessions": [session_entry(session) for session in state.sessions.values()],
         "consumer_priorities": consumer_priority_entries(state),
         "units_of_work": unit_of_work_entries(state),
         "storage": storage_entry(state.storage),
@@ -86,6 +94,12 @@ def root_of(state: QueueManager) -> Record:
         "journal": journal_entry(state.journal),
         "open_ids": open_id_entries(state),
         "offered_version": state.offered_version if state.offered_version > active else 0,
+    }
+    return lambda: {
+        **destinations(),
+        "connections": [CONNECTION.record(one) for one in connections],
+        "sessions": [make() for make in sessions],
+        **rest,
     }
 
 
@@ -123,7 +137,10 @@ def taken_block(state: QueueManager, created_position: int, block: int) -> Taken
         return None
     first, known = block * BLOCK_MESSAGES, queue.messages
     last = min(first + BLOCK_MESSAGES, queue.next_sequence)
-    found = [known[sequence] for sequence in range(first, last) if sequence in known]
+    if len(known) < last - first:
+        found = [one for sequence, one in known.items() if first <= sequence < last]
+    else:
+        found = [known[sequence] for sequence in range(first, last) if sequence in known]
     if not found:
         return None
     messages = [one if is_plain(one) else stored_message(one) for one in found]

@@ -14,8 +14,8 @@ from ledgermq.core.snapshot.message_records import stored_message
 from ledgermq.core.snapshot.state_records import TakenBlock
 from ledgermq.core.state.records import Message, Queue
 from ledgermq.core.state.storage import Segment
-from ledgermq.wire.framing.checkpoint_chunks import STORED, avro_long, block_values
-from ledgermq.wire.framing.codec import encode_record
+from ledgermq.wire.framing.checkpoint_chunks import STORED, block_values
+from ledgermq.wire.framing.codec import avro_long, encode_record
 from ledgermq.wire.framing.confluent import SINGLE_OBJECT_BYTES
 
 

@@ -1,9 +1,9 @@
 """Writing checkpoints of one position each, so that cost follows what changed (D5, H1, H13).
 
-Theory of operation. A snapshot is taken between two operations: the Root is encoded there and then,
-of the blocks touched since the last one it is noted what is in them, so that all is of one
-position; untouched blocks are known by digest. The rest goes on beside the fold, in a thread:
-blocks are encoded, for which the fold of a deep queue would otherwise stand still for a second;
+Theory of operation. A snapshot is taken between two operations: it is noted what is in the Root,
+and in the blocks touched since the last one, so that all is of one position; untouched blocks are
+known by digest. The rest goes on beside the fold, in a thread: what was noted is encoded, for which
+the fold of a deep queue, or of thousands of queues, would otherwise stand still for a second;
 chunks are written first; then, when every lane has acknowledged all outcomes at or below the
 position, the manifest; then the position is committed to the group, which a worker that has lost
 the partition cannot do; and only after that what no kept manifest needs is taken away.
@@ -30,7 +30,7 @@ from confluent_kafka import KafkaException, Producer
 
 from ledgermq.core.snapshot.state_records import (
     TakenBlock,
-    root_of,
+    take_root,
     take_touched_blocks,
     taken_block,
     touch_all_blocks,
@@ -68,7 +68,7 @@ class CheckpointFailedError(LedgerMQError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The state at a position: the Root as bytes, what changed in blocks, encoded when written.
+    """The state at a position: its Root, what changed in blocks; both are encoded when written.
 
     `taken` holds the blocks that changed, by (created position, block), None where nothing is left;
     `stores` the queues and subscriptions that there are.
@@ -79,8 +79,8 @@ class Snapshot:
     record_digest: bytes
     version: int
     chain: bytes
-    root: bytes
-    root_seconds: float
+    root: Callable[[], dict[str, Any]]
+    taking_seconds: float
     taken: dict[tuple[int, int], TakenBlock | None]
     stores: frozenset[int]
     mark: SendMark
@@ -115,7 +115,7 @@ class Checkpointer:
     def snapshot(self, state: QueueManager, chain: bytes, record: Any, mark: SendMark) -> Snapshot:
         """Takes the state as it is; the mark covers all outcomes up to its position."""
         started = time.monotonic()
-        root = encode_root(root_of(state))
+        root = take_root(state)
         if self._all_anew:
             touch_all_blocks(state)
             self._all_anew = False
@@ -126,7 +126,7 @@ class Checkpointer:
             version=state.active_version,
             chain=chain,
             root=root,
-            root_seconds=time.monotonic() - started,
+            taking_seconds=time.monotonic() - started,
             taken={key: taken_block(state, *key) for key in take_touched_blocks(state)},
             stores=frozenset(state.stores),
             mark=mark,
@@ -147,11 +147,11 @@ class Checkpointer:
         for key in [key for key in self._blocks if key[0] not in snapshot.stores]:
             del self._blocks[key]
         blocks = ((name, key[1], found) for key, (name, found) in sorted(self._blocks.items()))
-        contents = contents_of(snapshot.root, blocks, self._note)
+        contents = contents_of(encode_root(snapshot.root()), blocks, self._note)
         known = frozenset(contents.needed)
         for digest in [one for one in self._unwritten if one not in known]:
             del self._unwritten[digest]
-        self.encoding_seconds = snapshot.root_seconds + time.monotonic() - started
+        self.encoding_seconds = snapshot.taking_seconds + time.monotonic() - started
         return contents
 
     def _note(self, value: bytes) -> str:
@@ -188,7 +188,7 @@ class Checkpointer:
                 f"{str(error) or type(error).__name__}"
             ) from error
         self.durable, self.durable_at = manifest, time.monotonic()
-        self.duration_seconds = snapshot.root_seconds + self.durable_at - started
+        self.duration_seconds = snapshot.taking_seconds + self.durable_at - started
         self.written_bytes, self._writing_bytes = self._writing_bytes, 0
         crash_point("after-manifest")
         crash_point("before-offset-commit")
@@ -300,22 +300,8 @@ class Checkpointer:
         try:
             await commit(snapshot.position + 1)
             crash_point("after-offset-commit")
-            needed = {digest for one in self._kept for digest in one.digests}
-            spare = self._stored - needed
-            name = self._name
-            # What Kafka may have taken away, whatever it says, counts as gone: who needs it again
-            # writes it again.
-            self._stored -= spare
-            self._rubbish += [chunk_key(name, digest) for digest in sorted(spare)]
-            keys = [manifest_key(name, one.position) for one in gone]
-            written = {chunk_key(name, one) for one in needed}
-            written |= {manifest_key(name, one.position) for one in self._kept}
-            keys += [key for key in self._rubbish if key not in written]
-            if keys:
-                loop = asyncio.get_running_loop()
-                records: list[tuple[bytes, bytes | None]] = [(key, None) for key in keys]
-                await loop.run_in_executor(self._thread, self._write, records)
-            self._rubbish = []
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._thread, self._take_away, gone)
             crash_point("after-tidying")
         except Exception as error:
             # The checkpoint is durable; what was not taken away is taken away with the next one.
@@ -326,6 +312,24 @@ class Checkpointer:
                 error,
                 position=snapshot.position,
             )
+
+    def _take_away(self, gone: Sequence[StoredManifest]) -> None:
+        """Takes away manifests, and what no kept one needs; in the thread, as that may be many."""
+        name = self._name
+        needed = {digest for one in self._kept for digest in one.digests}
+        spare = self._stored - needed
+        # What Kafka may have taken away, whatever it says, counts as gone: who needs it again
+        # writes it again.
+        self._stored -= spare
+        self._rubbish += [chunk_key(name, digest) for digest in sorted(spare)]
+        keys = [manifest_key(name, one.position) for one in gone]
+        if self._rubbish:
+            written = {chunk_key(name, one) for one in needed}
+            written |= {manifest_key(name, one.position) for one in self._kept}
+            keys += [key for key in self._rubbish if key not in written]
+        if keys:
+            self._write([(key, None) for key in keys])
+        self._rubbish = []
 
     def close(self) -> None:
         """Stops writing; what is under way is left to the next worker."""

@@ -15,7 +15,9 @@ from zlib import crc32
 from ledgermq.protocol.limits import BLOCK_MESSAGES
 from ledgermq.wire.framing.codec import (
     UndecodableError,
+    avro_long,
     decode_as,
+    encode_in_parts,
     encode_record,
     outcome_from_union,
     outcome_to_union,
@@ -42,12 +44,15 @@ class ChunkError(ValueError):
 
 
 def encode_root(root: Record) -> bytes:
-    """The bytes of a Root whose replies are outcomes."""
-    sessions = [
-        one | {"replies": [outcome_to_union(reply) for reply in one["replies"]]}
-        for one in root["sessions"]
-    ]
-    return encode_record(ROOT, root | {"sessions": sessions})
+    """The bytes of a Root whose replies are outcomes.
+
+    Its lists are encoded some entries at a time: no other thread has a turn while the codec works.
+    """
+    return encode_in_parts(ROOT, root | {"sessions": map(_with_replies, root["sessions"])})
+
+
+def _with_replies(session: Record) -> Record:
+    return session | {"replies": [outcome_to_union(reply) for reply in session["replies"]]}
 
 
 def decode_root(value: bytes) -> Record:
@@ -61,17 +66,6 @@ def decode_root(value: bytes) -> Record:
 def root_parts(root: bytes) -> list[bytes]:
     """The bytes of a Root as the values of its chunks, in order."""
     return [root[at : at + CHUNK_BYTES_MAX] for at in range(0, len(root), CHUNK_BYTES_MAX)]
-
-
-def avro_long(number: int) -> bytes:
-    """A number as Avro writes it: zigzag, seven bits a byte."""
-    rest = number << 1 if number >= 0 else (-number << 1) - 1
-    found = bytearray()
-    while rest > 127:
-        found.append(rest & 127 | 128)
-        rest >>= 7
-    found.append(rest)
-    return bytes(found)
 
 
 def block_values(head: Record, messages: Sequence[tuple[int, bytes]]) -> list[bytes]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from io import BytesIO
+from itertools import islice
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
@@ -27,6 +28,7 @@ from ledgermq.wire.framing.schemas import CHUNK, KnownSchema, by_fingerprint, by
 
 OPERATION: Final = "ledgermq.operation."
 OUTCOME: Final = "ledgermq.outcome."
+PART_ENTRIES: Final = 63
 
 # What every reader of the log makes of a record that carries its writer's time.
 NOT_STAMPED: Final = Unreadable(
@@ -216,6 +218,52 @@ def decode_chunk(value: bytes) -> Chunk:
 def encode_record(full_name: str, datum: dict[str, Any]) -> bytes:
     """Any record of the protocol, framed; KeyError for a name that the protocol lacks."""
     return _write(by_name(full_name).fitting(datum), datum)
+
+
+def encode_in_parts(full_name: str, datum: dict[str, Any]) -> bytes:
+    """What `encode_record` gives, for very long lists, which may be given by iterators.
+
+    The codec holds up all threads while it works, so lists are handed to it some entries at a time.
+    """
+    known = by_name(full_name).fitting(datum)
+    schema: Any = known.schema
+    parts = [SINGLE_OBJECT, known.fingerprint]
+    for field in schema["fields"]:
+        name, alone = field["name"], {**schema, "fields": [field]}
+        if isinstance(field["type"], dict) and field["type"]["type"] == "array":
+            parts += _list_parts(alone, name, datum[name])
+        else:
+            parts.append(_bare(alone, {name: datum[name]}))
+    return b"".join(parts)
+
+
+def _list_parts(schema: Any, name: str, entries: Iterable[Any]) -> list[bytes]:
+    """A list as Avro writes it: how many entries, these, and the end."""
+    parts = [b""]
+    rest, count = iter(entries), 0
+    while part := list(islice(rest, PART_ENTRIES)):
+        count += len(part)
+        # So few that their number is one byte, as the end is.
+        parts.append(_bare(schema, {name: part})[1:-1])
+    parts[0] = avro_long(count) if count else b""
+    return [*parts, avro_long(0)]
+
+
+def _bare(schema: Any, datum: dict[str, Any]) -> bytes:
+    buffer = BytesIO()
+    schemaless_writer(buffer, schema, datum)
+    return buffer.getvalue()
+
+
+def avro_long(number: int) -> bytes:
+    """A number as Avro writes it: zigzag, seven bits a byte."""
+    rest = number << 1 if number >= 0 else (-number << 1) - 1
+    found = bytearray()
+    while rest > 127:
+        found.append(rest & 127 | 128)
+        rest >>= 7
+    found.append(rest)
+    return bytes(found)
 
 
 def decode_record(value: bytes | None, *, short_lists: bool = False) -> tuple[str, dict[str, Any]]:
