@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, TypedDict
 
 from ledgermq.protocol.limits import (
@@ -55,6 +55,7 @@ class Settings:
 
 
 DEFAULTS: Final = Settings()
+NAMES: Final = tuple(one.name for one in fields(Settings))
 # Settings of queues and topics that are fields of an operation themselves; the last two also of
 # that on the queue manager.
 RESUME_MARKS: Final = ("messages_resume", "bytes_resume")
@@ -91,11 +92,10 @@ def given_settings(named: Given) -> Given | None:
     Raises:
         KeyError: there is no setting of that name.
     """
-    names = [field.name for field in fields(Settings)]
-    unknown = [name for name in named if name not in names]
+    unknown = [name for name in named if name not in NAMES]
     if unknown:
         raise KeyError(unknown[0])
-    return {name: named.get(name) for name in names} if named else None
+    return {name: named.get(name) for name in NAMES} if named else None
 
 
 def redelivery_in(given: Given | None) -> Given | None:
@@ -126,9 +126,14 @@ def redelivery_of(rule: Settings) -> Given:
     return {name: getattr(rule, name) for name in REDELIVERY_FIELDS}
 
 
+def told_settings(settings: Settings) -> Given:
+    """Settings by name; without the copies of copies that dataclasses make of each."""
+    return {name: getattr(settings, name) for name in NAMES}
+
+
 def settings_record(settings: Settings) -> Given | None:
     """As a checkpoint writes them; None: all have their defaults."""
-    return None if settings == DEFAULTS else asdict(settings)
+    return None if settings == DEFAULTS else told_settings(settings)
 
 
 def targets_of(settings: Settings) -> dict[str, str]:

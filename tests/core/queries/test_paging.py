@@ -15,6 +15,7 @@ from ledgermq.core.queries.paging import place_in
 from ledgermq.core.queries.work_status import session_statuses
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Enqueued
+from support.checks.calls import calls_of
 from support.messages.large_states import LargeState
 
 COMMON = {"session": -1, "limit": 100, "after_sequence": -1, "queue": "q", "group_id": b""}
@@ -159,3 +160,12 @@ def test_groups_come_as_far_as_a_page_has_room(monkeypatch):
         assert 1 <= len(told.document["groups"]) < 9
         found += [one["group_id"] for one in told.document["groups"]]
     assert [bytes.fromhex(one)[-1] for one in found] == list(range(1, 10))
+
+
+def test_a_status_says_its_settings_without_a_copy_of_each_value():
+    """30,000 queues are listed by the worker's loop: half of that was copying (§9)."""
+    large = LargeState()
+    session = large.open()
+    for number in range(100):
+        large.do(op.CreateQueue, session, queue=f"q{number}")
+    assert calls_of(lambda: queue_statuses(large.state)) < 100 * 60

@@ -6,7 +6,6 @@ A status counts what that section names; current + pending = message count + unc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from typing import Final
 
 from ledgermq.core.destinations.by_name import find_destination
@@ -33,6 +32,7 @@ from ledgermq.protocol.documents.destinations import (
     TopicStatus,
 )
 from ledgermq.protocol.documents.fields import Document, document_of
+from ledgermq.protocol.settings import told_settings
 from ledgermq.selector import text_of
 
 # What is pending, and the counter of it.
@@ -138,7 +138,7 @@ def _settings(found: Queue) -> Document:
     remembers = found.deduplication or Deduplication(0, 0)
     mark = found.resume_mark or ResumeMark(0, 0)
     return {
-        **asdict(found.own_settings),
+        **told_settings(found.own_settings),
         "inherits_redelivery": found.inherits_redelivery,
         "single_active_consumer": found.single_active_consumer,
         "available_max": found.available_max,
