@@ -238,7 +238,8 @@ def test_an_unknown_outcome_is_raised_in_another_process_too(route, connection, 
     with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
         (session.commit if transacted else send)(timeout=0.05)
     told = pickle.loads(pickle.dumps(doubt.value))
-    assert (type(told), str(told)) == (type(doubt.value), str(doubt.value))
+    assert f"{told}. {told.advice}" == str(doubt.value)
+    assert type(told) is type(doubt.value)
     with pytest.raises(ledgermq.OutcomeUnknownError):
         told.resolve(0)
     with pytest.raises(ledgermq.OutcomeUnknownError):
@@ -361,9 +362,9 @@ def test_what_another_coroutine_sends_while_a_commit_waits_for_room_is_put(route
         second.cancel()
 
     opened = route.connect(put_messages_max=1)
-    opened._heartbeats.stop()
+    opened._running.heartbeats.stop()
     work_in_coroutines(opened, work, transacted=True)
-    opened._stop(0.0)
+    opened._running.stop(0.0)
 
 
 def test_ses_01_closing_a_consumer_from_another_thread_claims_no_session(route, connection):
