@@ -129,7 +129,7 @@ class MemoryBroker:
         for connection in list(self._connections):
             if not connection.is_closed:
                 with contextlib.suppress(LedgerMQError):
-                    connection._heartbeats.report_handed_over()
+                    connection._running.heartbeats.report_handed_over()
 
     def connect(self, **settings: Unpack[ConnectionOptions]) -> Connection:
         """A connection, as `ledgermq.connect` gives one.
@@ -155,7 +155,7 @@ class MemoryBroker:
         waits for a sign of life. Calls on the connection raise ConnectionClosedError from now on. A
         second time it does nothing.
         """
-        connection._stop(0.0)
+        connection._running.stop(0.0)
         with self._lock:
             sessions = [
                 one["session"]
@@ -165,7 +165,7 @@ class MemoryBroker:
             if sessions:
                 self._append(Suspect(worker=WORKER, sessions=sessions))
         if sessions:
-            self.advance(connection._settings.suspect_timeout_seconds + DEADLINE_SECONDS)
+            self.advance(connection._running.settings.suspect_timeout_seconds + DEADLINE_SECONDS)
 
     # -- the log, behind the lock ------------------------------------------------------------------
 

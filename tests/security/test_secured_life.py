@@ -270,7 +270,11 @@ def test_a_worker_that_is_not_let_in_ends_and_says_why(secured):
 def test_secrets_are_nowhere_to_be_read(secured):
     """Passwords stand in no output, log, file, argument of a process, or shown object."""
     with secured.connect("client") as connection:
-        shown = [repr(connection), repr(connection._settings), repr(vars(connection))]
+        shown = [
+            repr(connection),
+            repr(connection._running.settings),
+            repr(vars(connection._running)),
+        ]
     arguments = [
         path.read_bytes().decode(errors="replace")
         for path in Path("/proc").glob("[0-9]*/cmdline")

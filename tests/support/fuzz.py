@@ -296,7 +296,7 @@ class Fuzz:
     def _round_trip(self) -> None:
         """A real client sends and receives, with rubbish on its lane under its own name."""
         with self.place.connect() as connection, connection.session(transacted=True) as session:
-            name = connection._settings.identity.hex().encode()
+            name = connection._running.settings.identity.hex().encode()
             claim = self.place.claim
             for lane in range(claim.lanes):
                 partition = lane_partition(claim.partition, claim.lanes, lane)

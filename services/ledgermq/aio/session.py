@@ -38,6 +38,7 @@ class Session(OfSession, Closing):
 
     def __init__(self, work: Work, waker: Waker) -> None:
         self._work = self._shared = work
+        self._owner = work.owner()
         self._engine = work.engine
         self._taking = Taking(work.engine, waker)
 
@@ -65,7 +66,9 @@ class Session(OfSession, Closing):
 
         async def opening() -> Browser:
             questions, engine = self._work.services.questions, self._engine
-            browse = partial(ThreadedBrowser, questions, destination, engine, shared=True)
+            browse = partial(
+                ThreadedBrowser, questions, destination, engine, owner=self, shared=True
+            )
             return Browser(await asyncio.to_thread(browse, **options))
 
         return Browsing(opening())

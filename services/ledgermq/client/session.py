@@ -41,6 +41,7 @@ class Session(OfSession, Closing):
 
     def __init__(self, work: Work) -> None:
         self._work = self._shared = work
+        self._owner = work.owner()
         self._engine = work.engine
 
     def producer(self, destination: str | None, **options: Unpack[ProducerOptions]) -> Producer:
@@ -132,7 +133,9 @@ class Session(OfSession, Closing):
             GetOptionsError: options out of range.
             WorkerUnavailableError: nobody answered within the time-out.
         """
-        return Browser(self._work.services.questions, destination, self._engine, **options)
+        return Browser(
+            self._work.services.questions, destination, self._engine, owner=self, **options
+        )
 
     unsubscribe = taken(Work.unsubscribe)
     temporary_queue = taken(Work.temporary_queue)

@@ -180,7 +180,7 @@ def test_a_restarted_client_has_its_work_back_at_once(place, queue, client_id):
     session = crashed.session(ack=ledgermq.AckMode.CLIENT)
     session.producer(queue).send("work")
     assert session.consumer(queue).receive(20).body == "work"
-    crashed._stop(0.0)
+    crashed._running.stop(0.0)
     with place.connect(client_id=client_id, takeover="t") as again, again.session() as session:
         message = session.consumer(queue).receive(10)
         assert (message.body, message.redelivered) == ("work", True)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("impatient")
 def test_a_suspected_session_shows_that_it_lives(breakable, eventually):
     """Suspected is answered by Alive at once, for every session of the connection."""
     with breakable.connect() as connection, connection.session() as session:
-        handles = {session.handle, connection._control.handle}
+        handles = {session.handle, connection._running.control.handle}
         eventually(lambda: {one for one, _ in sent(breakable.worker, Alive)} == handles)
         breakable.worker.suspect(*handles)
         eventually(lambda: {one for one, at in sent(breakable.worker, Alive) if at > 1} == handles)
@@ -81,7 +81,7 @@ def test_a_commit_under_way_when_its_session_ends_is_rolled_back(breakable, even
         session.producer("queue:out").send("never")
         session.flush()  # a put that comes after the suspicion would be a sign of life
         held: list[Written] = []
-        mine = connection._settings.identity
+        mine = connection._running.settings.identity
 
         def hold(written: Written) -> list[Written]:
             if written.connection == mine:
@@ -120,7 +120,7 @@ def test_a_lost_end_of_a_session_is_found_out(breakable, eventually):
 def test_administration_goes_on_when_its_own_session_was_lost(breakable, eventually):
     """The connection opens another one, also when the queue manager has forgotten it whole."""
     with breakable.connect(suspect_timeout_seconds=1.0) as connection:
-        control = connection._control
+        control = connection._running.control
         lose_session(breakable, control, eventually)
         eventually(lambda: control.lost is not None)
         connection.admin.create_queue("orders")

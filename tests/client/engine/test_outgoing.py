@@ -161,7 +161,7 @@ def test_a_full_batch_of_asynchronous_sends_goes_at_once(queues):
     for number in range(8):
         producer.send_async(str(number))
     assert queues.counts() == [("q", 1), ("q", 1), ("q", 3), ("q", 3)]
-    connection._stop(0.0)
+    connection._running.stop(0.0)
 
 
 def test_another_destination_writes_what_gathered_for_the_last_one(queues, connection):
@@ -293,7 +293,7 @@ def test_a_full_batch_of_a_unit_of_work_is_written_before_the_commit(queues):
     assert queues.counts() == [("q", 2), ("q", 2)]
     session.commit()
     assert queues.counts() == [("q", 2), ("q", 2), ("q", 1)]
-    connection._stop(0.0)
+    connection._running.stop(0.0)
 
 
 def test_a_put_that_was_refused_is_the_cause_of_the_rollback(queues, connection):

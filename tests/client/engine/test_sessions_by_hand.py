@@ -89,10 +89,10 @@ def committed(operation, same):
 def test_a_call_that_does_not_fit_the_session_is_refused_by_name(connection, mode, call, told):
     """With the mode that there is; nothing is written (SES-17, SES-31)."""
     session = connection.session(ack=mode)
-    before = len(connection._transport.operations)
+    before = len(connection._running.transport.operations)
     with pytest.raises(ledgermq.IllegalStateError, match=told):
         call(session)
-    assert len(connection._transport.operations) == before
+    assert len(connection._running.transport.operations) == before
 
 
 @pytest.mark.parametrize("what", ["commit", "rollback", "close"])
@@ -326,7 +326,7 @@ def test_closing_writes_what_gathered_and_what_was_to_be_acknowledged(route, con
     assert [len(one.messages) for one in route.written(Put)] == [1, 1, 2]
     assert [one.seen for one in route.written(Close)] == [[]]
     assert repr(session) == f"Session(QM1@{session._engine.handle}, AUTO, closed)"
-    assert session._work not in connection._work
+    assert session._work not in connection._running.works
 
 
 def test_closing_a_lost_session_writes_nothing_and_is_silent(route, connection, caplog):
@@ -344,7 +344,7 @@ def test_closing_a_lost_session_writes_nothing_and_is_silent(route, connection, 
         doubtful.close()
     doubtful.close()
     assert route.written(Close) == []
-    assert not connection._work
+    assert not connection._running.works
     assert not caplog.records
 
 
@@ -354,7 +354,7 @@ def test_a_session_that_is_lost_by_its_close_closes_without_a_word(route, connec
     route.refusing[Close] = "session-unknown"
     session.close()
     assert session.is_closed
-    assert session._engine.handle not in connection._router.sessions
+    assert session._engine.handle not in connection._running.router.sessions
 
 
 def test_refused_acknowledgements_are_told_when_a_session_closes(route, connection, caplog):

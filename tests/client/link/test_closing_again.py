@@ -43,7 +43,7 @@ def other(memory):
 @contextlib.contextmanager
 def writing(connection, error):
     """Nothing that is written meanwhile is taken."""
-    log = connection._transport
+    log = connection._running.transport
 
     def write(*_):
         raise error
@@ -146,7 +146,7 @@ def test_a_coroutine_that_is_cancelled_as_it_closes_closes_all_the_same(memory, 
                 # Cancelled before the first round it did nothing.
                 await one.close()
                 assert one.is_closed
-            engine, router = session._engine, connection._connection._router
+            engine, router = session._engine, connection._connection._running.router
             while not engine.ended or engine in router.engines():
                 await asyncio.sleep(0.01)
 
@@ -221,8 +221,8 @@ def test_a_connection_whose_close_is_interrupted_leaves_nothing_behind(memory, o
     assert session.consumer("queue:q").receive(20).body == "a"
     with writing(connection, KeyboardInterrupt()), pytest.raises(KeyboardInterrupt):
         connection.close()
-    assert not connection._reader.is_alive()
-    assert not connection._heartbeats._thread.is_alive()
+    assert not connection._running.reader.is_alive()
+    assert not connection._running.heartbeats._thread.is_alive()
     connection.close()
     memory.crash(connection)
     assert other.receive(20).body == "a"
@@ -230,7 +230,7 @@ def test_a_connection_whose_close_is_interrupted_leaves_nothing_behind(memory, o
 
 def test_a_session_whose_end_comes_after_nobody_waits_for_it_is_forgotten(connection):
     """Else a program that runs for months would keep each of them, and look at it each round."""
-    log, late = connection._transport, []
+    log, late = connection._running.transport, []
     session = connection.session()
     log.write = lambda *given: late.append(given)
     with pytest.raises(ledgermq.OutcomeUnknownError):
@@ -239,6 +239,6 @@ def test_a_session_whose_end_comes_after_nobody_waits_for_it_is_forgotten(connec
     for given in late:
         log.write(*given)
     limit = time.monotonic() + 20
-    while session._engine in connection._router.engines():
+    while session._engine in connection._running.router.engines():
         assert time.monotonic() < limit, "it is still there"
         time.sleep(0.02)

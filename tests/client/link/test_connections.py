@@ -10,7 +10,7 @@ import pytest
 
 import ledgermq
 from ledgermq import client
-from ledgermq.client import connection as module
+from ledgermq.client import running_connection as module
 from ledgermq.protocol.operations import Alive, Close, CreateQueue, Open, OpenConsumer, Put
 from ledgermq.testing import MemoryBroker
 from support.brokers.hand_made import ended
@@ -19,14 +19,15 @@ from support.brokers.hand_route import HandRoute
 
 def hurry(connection):
     """Gives later calls on a connection a twentieth of a second."""
-    connection._settings = dataclasses.replace(connection._settings, timeout_seconds=0.05)
-    connection._control.timeout_seconds = 0.05
-    connection._questions.timeout_seconds = 0.05
+    running = connection._running
+    running.settings = dataclasses.replace(running.settings, timeout_seconds=0.05)
+    running.control.timeout_seconds = 0.05
+    running.questions.timeout_seconds = 0.05
 
 
 def closing(connection):
     """Ends it without waiting for anybody."""
-    connection._stop(0.0)
+    connection._running.stop(0.0)
 
 
 # -- opening -----------------------------------------------------------------------------------
@@ -69,8 +70,8 @@ def test_the_threads_of_a_connection_do_not_keep_a_program_alive(route):
     consumer = connection.session().consumer("queue:a")
     consumer.set_message_listener(print)
     threads = [
-        connection._reader,
-        connection._heartbeats._thread,
+        connection._running.reader,
+        connection._running.heartbeats._thread,
         consumer._work.listening._thread,
     ]
     assert [thread.name for thread in threads] == [
@@ -109,11 +110,11 @@ def test_a_session_that_is_open_is_not_being_opened_any_more(route):
     """Else the keeper would ask for it for ever."""
     with route.connect() as connection:
         connection.session()
-        assert connection._router.openings == {}
+        assert connection._running.router.openings == {}
         route.refusing[Open] = "client-id-in-use"
         with pytest.raises(ledgermq.InvalidClientIDError, match="QM1@4"):
             connection.session()
-        assert connection._router.openings == {}
+        assert connection._running.router.openings == {}
 
 
 def test_a_session_whose_answer_came_too_late_to_confirm_it_is_opened_anew(route, monkeypatch):
@@ -133,7 +134,7 @@ def test_a_session_whose_answer_came_too_late_to_confirm_it_is_opened_anew(route
         session = connection.session()
         assert session._engine.lost is None
         assert session._engine.handle > ended_at[0]
-        assert ended_at[0] not in connection._router.sessions
+        assert ended_at[0] not in connection._running.router.sessions
         session.close()
 
 
@@ -218,18 +219,18 @@ def test_the_reader_serves_reports_once_in_a_while(route, monkeypatch):
 def test_administration_opens_a_session_anew_when_its_own_was_lost(route):
     """And keeps it as long as it is there."""
     with route.connect() as connection:
-        first = connection._control
+        first = connection._running.control
         assert connection.admin.create_queue("a") == 2
-        assert connection._control is first
+        assert connection._running.control is first
         route.tell(ended(50, first.handle))
         with first.lock:
             while first.lost is None:
                 first.condition.wait(20)
         connection.admin.create_queue("b")
-        second = connection._control
+        second = connection._running.control
         connection.admin.create_queue("c")
-        assert connection._control is second
-        assert list(connection._router.sessions) == [second.handle]
+        assert connection._running.control is second
+        assert list(connection._running.router.sessions) == [second.handle]
     sessions = [one.session for one in route.log.operations if isinstance(one, CreateQueue)]
     assert sessions == [first.handle, second.handle, second.handle]
 
@@ -261,8 +262,8 @@ def test_closing_a_connection_closes_all_its_sessions_and_its_own():
         connection.close()
         assert len(other.admin.sessions()) == 1
         assert all(session.is_closed for session in sessions)
-    assert connection._control.ended
-    assert connection._control.lost is None
+    assert connection._running.control.ended
+    assert connection._running.control.lost is None
 
 
 def test_a_closed_session_is_not_kept(route):
@@ -270,8 +271,11 @@ def test_a_closed_session_is_not_kept(route):
     with route.connect() as connection:
         kept = connection.session()
         connection.session().close()
-        assert list(connection._work) == [kept._work]
-        assert set(connection._router.sessions) == {connection._control.handle, kept.handle}
+        assert list(connection._running.works) == [kept._work]
+        assert set(connection._running.router.sessions) == {
+            connection._running.control.handle,
+            kept.handle,
+        }
 
 
 def test_a_close_without_an_answer_says_so(route):
@@ -282,7 +286,7 @@ def test_a_close_without_an_answer_says_so(route):
         connection.close(timeout=0.02)
     assert connection.is_closed
     assert route.lane.closed
-    assert connection._control.ended, "it is over in any case"
+    assert connection._running.control.ended, "it is over in any case"
     connection.close()
 
 
@@ -294,7 +298,7 @@ def test_of_several_failures_at_the_close_the_first_is_raised(route):
     with pytest.raises(ledgermq.OutcomeUnknownError, match=rf"QM1@{handles[0]} within"):
         connection.close(timeout=0.02)
     closed = [one.session for one in route.log.operations if isinstance(one, Close)]
-    assert closed == [*handles, connection._control.handle]
+    assert closed == [*handles, connection._running.control.handle]
 
 
 def test_a_connection_whose_session_was_lost_closes_without_a_word(route, caplog):
@@ -302,7 +306,7 @@ def test_a_connection_whose_session_was_lost_closes_without_a_word(route, caplog
     for at_close in (False, True):
         route = HandRoute()
         connection = route.connect()
-        control = connection._control
+        control = connection._running.control
         caplog.clear()
         if at_close:
             route.silent.add(Close)
@@ -340,7 +344,7 @@ def test_an_error_in_the_block_is_not_hidden_by_one_of_the_close(route, caplog):
 def test_a_broken_connection_says_why_and_is_closed_all_the_same(route):
     """Connecting again is what helps (H2)."""
     connection = route.connect()
-    connection._router.broken = "outcomes were lost"
+    connection._running.router.broken = "outcomes were lost"
     for use in (
         connection.session,
         lambda: connection.admin,
@@ -355,8 +359,8 @@ def test_a_broken_connection_says_why_and_is_closed_all_the_same(route):
 def test_after_a_fork_the_child_uses_and_closes_nothing(route, monkeypatch):
     """The parent's connection is the parent's."""
     connection = route.connect()
-    assert connection in module._ALIVE
-    monkeypatch.setattr(module, "_ALIVE", {connection})
+    assert connection._running in module.ALIVE
+    monkeypatch.setattr(module, "ALIVE", {connection._running})
     admin, asked = connection.admin, []
     route.log.on_ask = asked.append
     route.silent.add(Put)
@@ -368,10 +372,10 @@ def test_after_a_fork_the_child_uses_and_closes_nothing(route, monkeypatch):
     assert not asked
     connection.close()
     assert not route.lane.closed
-    connection._forked = False
+    connection._running.forked = False
     connection.close()
     assert route.lane.closed
-    assert not module._ALIVE
+    assert not module.ALIVE
 
 
 def test_a_consumer_that_was_not_opened_is_none(route):

@@ -110,7 +110,7 @@ def test_a_listener_is_told_that_its_connection_cannot_go_on(broker):
     """With what every further call raises."""
     with broker.connect() as connection:
         errors = told(connection)
-        connection._router.give_up("its outcomes are lost")
+        connection._running.router.give_up("its outcomes are lost")
         error = errors.get(timeout=20)
         assert isinstance(error, ledgermq.ConnectionClosedError)
         with pytest.raises(ledgermq.ConnectionClosedError, match=str(error)):

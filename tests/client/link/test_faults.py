@@ -228,7 +228,7 @@ def test_connections_that_begin_together_are_on_several_lanes(breakable):
         session.producer("queue:q").send("one lane is longer now")
         found = set()
         for _ in range(64):  # only one lane by chance: in one of 2**63 runs
-            lane = LaneReader(connection._settings, BrokerNews(breakable.place.bootstrap))
+            lane = LaneReader(connection._running.settings, BrokerNews(breakable.place.bootstrap))
             lane.start(breakable.place.claim, 20.0)
             found.add(lane.lane)
             lane.close()
@@ -243,7 +243,7 @@ def test_a_lane_that_went_on_without_the_reader_is_caught_up_with(breakable, eve
         producer, consumer = session.producer("queue:q"), session.consumer("queue:q")
         producer.send("a")
         assert consumer.receive(20).body == "a"
-        lane = connection._lane
+        lane = connection._running.lane
         read = lane.read
 
         def astray(timeout_seconds):

@@ -58,8 +58,8 @@ def test_an_interrupted_close_of_a_connection_leaves_nothing_behind_or_can_be_do
         was = interrupted_at(moment, connection.close)
         connection.close()
         assert connection.is_closed
-        assert not connection._reader.is_alive(), moment
-        assert not connection._heartbeats._thread.is_alive(), moment
+        assert not connection._running.reader.is_alive(), moment
+        assert not connection._running.heartbeats._thread.is_alive(), moment
         memory.crash(connection)
         assert taking.receive(5) is not None, moment
         if not was:

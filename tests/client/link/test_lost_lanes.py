@@ -29,7 +29,7 @@ def lose_place(connection, monkeypatch):
 
     In its own thread: librdkafka may let another one wait for as long as this one polls.
     """
-    lane, read = connection._lane, connection._lane.read
+    lane, read = connection._running.lane, connection._running.lane.read
 
     def lose(timeout_seconds):
         monkeypatch.setattr(lane, "read", read)

@@ -71,7 +71,7 @@ def test_what_closing_from_a_signal_handler_raises_is_logged(connection, interru
     session, consumer = interrupted
 
     def close(*_):
-        connection._transport.write = lambda *_, **__: None
+        connection._running.transport.write = lambda *_, **__: None
         session.close(timeout=0.05)
 
     signal.signal(signal.SIGUSR1, close)
@@ -80,4 +80,4 @@ def test_what_closing_from_a_signal_handler_raises_is_logged(connection, interru
     if thread is not None:
         thread.join(20)
     assert "closing from a signal handler did not work" in caplog.text
-    del connection._transport.write
+    del connection._running.transport.write

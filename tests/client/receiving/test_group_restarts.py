@@ -146,7 +146,7 @@ def killed(place, connection, queue, eventually):
     if hasattr(place, "broker"):
         place.broker.crash(connection)
         return
-    connection._stop(0.0)
+    connection._running.stop(0.0)
     with place.connect() as other:
         names = [(queue + end).partition(":")[2] for end in ("", ".status")]
         eventually(

@@ -229,7 +229,7 @@ def test_what_a_listener_works_on_is_told_in_every_mode(route, mode):
         before = len(route.written(Alive))
         for now in (100.0, 101.0, 102.0):
             route.log.now = now
-            connection._heartbeats.report_handed_over()
+            connection._running.heartbeats.report_handed_over()
         told = [(one.handed_through, one.handing) for one in route.written(Alive)[before:]]
         leave.set()
         closing.join(20)

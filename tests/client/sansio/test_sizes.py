@@ -245,7 +245,7 @@ def choosy(memory):
         return found._replace(log=made[0])
 
     with memory.connect() as plain:
-        settings = plain._settings
+        settings = plain._running.settings
     from ledgermq.client.connection import Connection
 
     with Connection(settings, route=route) as connection:

@@ -251,7 +251,7 @@ def test_what_a_queue_takes_is_asked_for_once(connection, queue, monkeypatch):
     """And again only as long as the queue is not there."""
     with connection.session() as session:
         asked = []
-        questions, ask = connection._questions, connection._questions.bytes_max_of
+        questions, ask = connection._running.questions, connection._running.questions.bytes_max_of
         monkeypatch.setattr(questions, "bytes_max_of", lambda name: asked.append(name) or ask(name))
         producer = session.producer(queue)
         for _ in range(4):

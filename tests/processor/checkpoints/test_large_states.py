@@ -71,7 +71,7 @@ def test_a_client_in_a_hole_is_told_all_that_is_in_flight(place, monkeypatch):
         for number in range(12):
             producer.send(bytes([number]) * 1_000_000)
         session.commit()
-        read, lost = connection._lane.read, []
+        read, lost = connection._running.lane.read, []
 
         def lossy(seconds):
             values, missing = read(seconds)
@@ -79,12 +79,12 @@ def test_a_client_in_a_hole_is_told_all_that_is_in_flight(place, monkeypatch):
             lost.extend(gone)
             return [one for one in values if one not in gone], missing
 
-        monkeypatch.setattr(connection._lane, "read", lossy)
+        monkeypatch.setattr(connection._running.lane, "read", lossy)
         consumer = session.consumer("queue:q", prefetch=20)
         got = [consumer.receive(timeout=20) for _ in range(12)]
         assert len(lost) > 3
         assert [one.body[:1] for one in got] == [bytes([number]) for number in range(12)]
-        assert connection._questions.in_flight_of(session.handle) == set(range(1, 13))
+        assert connection._running.questions.in_flight_of(session.handle) == set(range(1, 13))
         assert consumer.receive(timeout=0.5) is None
         session.commit()
         assert connection.admin.queue_status("q").message_count == 0

@@ -112,9 +112,9 @@ class HandRoute:
         the end without a word.
         """
         opened = self.connect()
-        opened._heartbeats.stop()
+        opened._running.heartbeats.stop()
         yield opened
-        opened._stop(0.0)
+        opened._running.stop(0.0)
 
     def written(self, kind: type[Operation]) -> list[Any]:
         """The operations of a kind, in the order written."""

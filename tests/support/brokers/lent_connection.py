@@ -22,7 +22,9 @@ class LentConnection:
 
     def give_back(self) -> None:
         """A test is over: no other is to have its sessions, or a connection that it broke."""
-        if self._opened is not None and (self._opened._work or self._opened._router.broken):
+        if self._opened is not None and (
+            self._opened._running.works or self._opened._running.router.broken
+        ):
             self.close()
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ import ledgermq
 
 def groups_of(connection: ledgermq.Connection, queue: str) -> list[dict[str, Any]]:
     """Return the groups of a queue by group id."""
-    answer = connection._questions.ask("GROUPS", queue=queue.partition(":")[2])
+    answer = connection._running.questions.ask("GROUPS", queue=queue.partition(":")[2])
     return answer.document["groups"]
 
 
@@ -21,5 +21,7 @@ def members_of(
     connection: ledgermq.Connection, queue: str, group_id: bytes
 ) -> list[dict[str, Any]]:
     """Return the members of a group in logical order."""
-    answer = connection._questions.ask("GROUP", queue=queue.partition(":")[2], group_id=group_id)
+    answer = connection._running.questions.ask(
+        "GROUP", queue=queue.partition(":")[2], group_id=group_id
+    )
     return answer.document["members"]

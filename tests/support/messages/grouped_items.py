@@ -37,7 +37,7 @@ def put_uncommitted(
     connection: Connection, session: Session, queue: str, *items: str
 ) -> Callable[[], int]:
     """Puts in a transacted session's unit of work, the only puts there; what commits it."""
-    change = Admin(lambda: session._engine, connection._questions)._change
+    change = Admin(lambda: session._engine, connection._running.questions)._change
     messages = [message_of(item) for item in items]
     change(Put, destination=f"queue:{queue}", messages=messages)
     return lambda: change(Commit, deliveries=[], puts=len(messages))
@@ -50,7 +50,7 @@ def get_items(
     change = connection.admin._change
     change(OpenConsumer, consumer=consumer, destination=f"queue:{queue}")
     change(Get, consumer=consumer, credit=count, options={**PLAIN, **options})
-    return connection._control_session().handle
+    return connection._running.control_session().handle
 
 
 def consume(connection: Connection, *deliveries: int) -> None:

@@ -70,13 +70,18 @@ class Work:
         settling: What it has handed over.
         unseen: What its consumers have not handed over.
         lease: How long it may hand over without asking.
+        owner: Gives the connection, for what an application has of the session: as long as somebody
+            has any of that, nobody has dropped it.
         forgotten: What closes consumers that nobody can receive from any more. They wait here, as
             Python may drop them at any moment, also while the lock is held.
     """
 
-    def __init__(self, engine: Engine, services: Services) -> None:
+    def __init__(
+        self, engine: Engine, services: Services, owner: Callable[[], object] = lambda: None
+    ) -> None:
         self.engine = engine
         self.services = services
+        self.owner = owner
         self.mode = AckMode(engine.mode)
         self.transacted = self.mode is AckMode.TRANSACTED
         self.settling = Settling(engine, services.questions.in_flight_of, services.soon)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from typing import Final
 
 from ledgermq.client.link.route import LogOut
@@ -24,7 +25,11 @@ REPEAT_AFTER_SECONDS: Final = 3.0
 
 
 class Heartbeats:
-    """Runs until stopped; `soon` makes the next round come within a tenth of a second."""
+    """Runs until stopped; `soon` makes the next round come within a tenth of a second.
+
+    Attributes:
+        last_deed: What is to be done in place of the next round, and then no more; None: nothing.
+    """
 
     def __init__(self, router: Router, transport: LogOut, heartbeat_seconds: float) -> None:
         self._router = router
@@ -36,6 +41,7 @@ class Heartbeats:
         self._wake = threading.Event()
         self._soon = False
         self._stopping = threading.Event()
+        self.last_deed: Callable[[], None] | None = None
         self._thread = threading.Thread(target=self._run, name="ledgermq-heartbeats", daemon=True)
 
     def start(self) -> None:
@@ -66,6 +72,9 @@ class Heartbeats:
             self._wake.wait(pause)
             self._wake.clear()
             if self._stopping.is_set():
+                return
+            if self.last_deed is not None:
+                self.last_deed()
                 return
             if self._soon:
                 time.sleep(ACKNOWLEDGE_WITHIN_SECONDS)

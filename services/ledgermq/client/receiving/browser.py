@@ -69,9 +69,11 @@ class Browser(Closing):
         destination: str,
         engine: Engine | None = None,
         *,
+        owner: object = None,
         shared: bool = False,
         **options: Unpack[BrowserOptions],
     ) -> None:
+        self._owner = owner
         self._destination = checked_destination(destination)
         if is_topic(self._destination):
             raise InvalidDestinationError(

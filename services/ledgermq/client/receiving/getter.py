@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -77,6 +78,7 @@ class Getter(Generic[M]):
         self._given = options
         self._redelivery_delay_ms = checked_delay_ms(options.get("redelivery_delay_ms"), -1)
         self.work = work
+        self._owner = work.owner()
         self._engine = work.engine
         self._engine.check_open()
         self.allow_pickle = work.engine.settings.allow_pickle
@@ -147,16 +149,8 @@ class Getter(Generic[M]):
         A consumer of a topic stays: its subscription may end with it.
         """
         if not self.closed and hasattr(self, "buffer") and not is_topic(self.destination):
-            self.work.forgotten.append(self._leave_locked)
-
-    def _leave_locked(self) -> None:
-        """Closes it, unless a listener goes on with it."""
-        number = self.buffer.number
-        if self.closed or self.work.listening.get(self) is not None:
-            return
-        if number in self._engine.protocol.consumers:
-            self.work.unseen.close_consumer_locked(number)
-        self.closed = True
+            leave = partial(_leave_locked, weakref.ref(self), weakref.ref(self.work))
+            self.work.forgotten.append(partial(leave, self.buffer.number))
 
     @contextlib.contextmanager
     def closing(self) -> Iterator[None]:
@@ -534,6 +528,19 @@ class Getter(Generic[M]):
         if asked is not None and asked.settled:
             self._asked = None
             self._engine.reply_of(asked)
+
+
+def _leave_locked(
+    getter: Callable[[], Getter[Any] | None], work: Callable[[], Work | None], number: int
+) -> None:
+    """Closes a consumer, unless a listener goes on with it; what waits for this keeps neither."""
+    one, of = getter(), work()
+    if of is None or (one is not None and (one.closed or of.listening.get(one) is not None)):
+        return
+    if number in of.engine.protocol.consumers:
+        of.unseen.close_consumer_locked(number)
+    if one is not None:
+        one.closed = True
 
 
 class OfConsumer:

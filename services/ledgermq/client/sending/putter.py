@@ -49,6 +49,7 @@ class Putter:
 
     def __init__(self, work: Work, destination: str | None, options: ProducerOptions) -> None:
         self.work = work
+        self._owner = work.owner()
         self.engine = work.engine
         self.engine.check_open()
         given = options.get("redelivery_limit")
