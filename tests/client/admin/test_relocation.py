@@ -1,10 +1,12 @@
 """Old messages written again, from Python, where many are in the way that cannot be (H24)."""
 
+from functools import partial
+
 import pytest
 
 from ledgermq.cli.commands.log import _tell_of_staying
 from ledgermq.cli.printing.output import Output
-from ledgermq.client.admin.relocation import PINS_AT_A_TIME
+from ledgermq.client.admin.relocation import PINS_AT_A_TIME, BodyMissingError
 from ledgermq.testing import MemoryBroker
 
 WHY = {"reason": "room", "actor": "me"}
@@ -51,6 +53,20 @@ def test_what_stands_behind_many_uncommitted_puts_is_told_of(log, capsys, behind
         open_work.rollback()
         done = connection.admin.relocate_messages(values.get, before=ALL, **WHY)
         assert (done.messages, done.staying, done.more) == (1, (), False)
+
+
+def test_a_body_that_is_gone_is_found_out_before_anything_is_written(log):
+    """By a look at what would be written again, too."""
+    memory, values = log
+    with memory.connect() as connection, connection.session() as session:
+        session.producer("queue:q").send("whole")
+        position = session.producer("queue:q").send("lost").position
+        look = partial(connection.admin.relocate_messages, before=ALL, dry_run=True, **WHY)
+        assert look(values.get).messages == 2
+        values[position] = values[0]
+        for dry_run in (True, False):
+            with pytest.raises(BodyMissingError, match="does not hold message 1 of queue:q"):
+                look(values.get, dry_run=dry_run)
 
 
 def test_who_asks_is_the_user_of_the_system_unless_told(log, monkeypatch):

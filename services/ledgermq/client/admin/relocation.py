@@ -5,6 +5,7 @@ The bodies are taken from the log as they stand there, by a reader that the call
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -90,7 +91,7 @@ class Relocation(AdminPart):
             before: The log position; if the log is shorter, all that stands on it now.
             reason: Why; it stands on the log.
             actor: Who asks for it; the user of the operating system if it is left out.
-            dry_run: Whether only to look at the first 1,000.
+            dry_run: Whether only to look at the first 1,000, and to read them.
 
         Raises:
             BodyMissingError: what stands on the log is not what the worker says.
@@ -109,6 +110,8 @@ class Relocation(AdminPart):
             more = len(below) == PINS_AT_A_TIME
             position = live.position
             if dry_run:
+                # They are read as in earnest: a body that is not there is refused now, too.
+                deque(_copies(movable, read), maxlen=0)
                 messages = len(movable)
                 written = sum({one.body_place: one.size_bytes for one in movable}.values())
             if dry_run or not movable:
