@@ -49,6 +49,20 @@ def told_refusal(error: OSError) -> str:
     return f"{text}; {remedy}" if remedy else text
 
 
+def check_makeable(directory: Path, what: str) -> None:
+    """See that something could be written in a directory, without making it.
+
+    Raises what `told_of` raises.
+    """
+    with told_of(directory, what):
+        there = next(one for one in (directory, *directory.absolute().parents) if one.exists())
+        refused = 0 if there.is_dir() else errno.ENOTDIR
+        if not refused and not os.access(there, os.W_OK | os.X_OK):
+            refused = errno.EACCES
+        if refused:
+            raise OSError(refused, os.strerror(refused), str(there))
+
+
 @contextmanager
 def told_of(directory: Path, what: str) -> Iterator[None]:
     """Whatever is refused in the block is told of this directory.

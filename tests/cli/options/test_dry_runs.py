@@ -63,6 +63,17 @@ def test_no_time_is_taken_that_no_message_may_have(memory, command):
     assert "36601d is more than 36600d, the most that there may be" in answer.error["message"]
 
 
+@pytest.mark.parametrize("place", ["file", "file/below", "made/below"])
+def test_a_directory_that_takes_no_backup_is_told_before_there_is_one(memory, tmp_path, place):
+    """The look makes none."""
+    (tmp_path / "file").touch()
+    command = ("journal", "backup", "--dry-run", "--json", "--directory", tmp_path / place)
+    answer = memory(*command)
+    told = answer.code == USAGE and "file" in answer.error["message"]
+    assert told is place.startswith("file"), answer.err
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
 @pytest.mark.parametrize("command", [("queue", "move"), ("msg", "copy")], ids=" ".join)
 def test_messages_go_nowhere_but_where_they_are_not(memory, broker, command):
     """As the queue manager says it, also before the question whether to go on."""

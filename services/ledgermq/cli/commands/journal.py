@@ -43,6 +43,7 @@ from ledgermq.client.admin.republishing import republish as put_again
 from ledgermq.client.connection import Connection
 from ledgermq.errors import LedgerMQError, RepublishStoppedError
 from ledgermq.protocol.limits import TIMING_MS_MAX
+from ledgermq.system_refusals import check_makeable
 from ledgermq.wire.content.journaled import JournaledMessage
 
 LISTED_DEFAULT: Final = 100
@@ -114,6 +115,8 @@ def backup(
     if not reason:
         raise click.UsageError("say why you back the journal up: --reason TEXT")
     path = backups_directory(target, directory)
+    if dry_run:
+        check_makeable(path, "backups")
     with contextlib.ExitStack() as stack:
         connection = stack.enter_context(target.connect())
         begins = connection.admin.queue_manager_status().journal_from
