@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final, Unpack, final
@@ -325,11 +325,17 @@ class Running:
         others = [one for one in sessions if one not in listening]
         for work in others:
             work.end_receives()
-        for end in [*(one.finish_close for one in listening), *(one.end for one in others)]:
-            try:
-                end(max(0.05, deadline - time.monotonic()))
-            except LedgerMQError as error:
-                problems.append(error)
+        self._finish_closes(listening, deadline, problems)
+        closing = [one for one in others if one.begin_close()]
+        try:
+            # Of thousands none waits for the outcome of another before its Close is written.
+            for work in closing:
+                work.write_close()
+            self._finish_closes(closing, deadline, problems)
+        except BaseException:
+            for work in closing:
+                work.leave()
+            raise
         control = self.control
         try:
             with control.lock:
@@ -342,6 +348,15 @@ class Running:
             if not control.ended:
                 problems.append(error)
         return problems
+
+    def _finish_closes(
+        self, closing: Iterable[Work], deadline: float, problems: list[LedgerMQError]
+    ) -> None:
+        for work in closing:
+            try:
+                work.finish_close(max(0.05, deadline - time.monotonic()))
+            except LedgerMQError as error:
+                problems.append(error)
 
     def stay_behind(self) -> None:
         """In the child of a fork: nothing of it can be used; its locks may be held for ever."""

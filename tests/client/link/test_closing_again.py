@@ -12,6 +12,7 @@ import pytest
 
 import ledgermq
 from ledgermq import aio
+from ledgermq.client.engine.engine import Engine
 from ledgermq.testing import MemoryBroker
 
 FULL = ledgermq.BrokerUnavailableError("what waits for the broker fills the queue")
@@ -242,3 +243,33 @@ def test_a_session_whose_end_comes_after_nobody_waits_for_it_is_forgotten(connec
     while session._engine in connection._running.router.engines():
         assert time.monotonic() < limit, "it is still there"
         time.sleep(0.02)
+
+
+def test_no_session_of_a_connection_waits_for_the_end_of_another(monkeypatch, memory):
+    """All Closes are written before one is waited for: thousands would exceed the time-out."""
+    told: list[str] = []
+    real = Engine.write_locked, Engine.settled
+
+    def write(engine, operation, /, **more):
+        told.append(operation.__name__)
+        return real[0](engine, operation, **more)
+
+    def settled(engine, pending, timeout=None):
+        told.append(f"wait for {pending.operation.__name__}")
+        yield from real[1](engine, pending, timeout)
+
+    connection = memory.connect()
+    modes = ("AUTO", "CLIENT", "DUPS_OK") * 5
+    sessions = [connection.session(ack=mode) for mode in modes]
+    consumer = sessions[1].consumer("queue:q")
+    assert consumer.receive(timeout=5).body == "a"
+    sessions[0].producer("queue:r").send_async("b")
+    monkeypatch.setattr(Engine, "write_locked", write)
+    monkeypatch.setattr(Engine, "settled", settled)
+    connection.close()
+    assert told.count("Close") == 15 + 1
+    assert [one for one in told if one != "wait for Close"][-16:] == ["Close"] * 16
+    assert told.index("wait for Close") >= 15
+    with memory.connect() as after:
+        found = [after.admin.queue_status(name).current for name in ("q", "r")]
+    assert found == [1, 1]

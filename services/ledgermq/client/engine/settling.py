@@ -78,6 +78,8 @@ class Settling:
         self.refused = DeliveryRanges()
         # What the application acknowledged together with something taken away; held again.
         self._doubted = DeliveryRanges()
+        # Written before anybody waits for it.
+        self._written_close: Pending | None = None
         # Until when what is unwritten may wait for more, and how many waits are not to try that:
         # where the next message comes only for an acknowledgement, waiting never gathers one.
         self._gathers_until = 0.0
@@ -393,8 +395,15 @@ class Settling:
             yield from self._close(timeout)
 
     def _close(self, timeout: float | None) -> Steps[None]:
-        pending = self._engine.write_locked(Close, seen=self._seen())
+        pending, self._written_close = self._written_close, None
+        if pending is None:
+            pending = self._engine.write_locked(Close, seen=self._seen())
         yield from self._engine.reply(pending, timeout)
+
+    def write_close_locked(self) -> None:
+        """Writes the Close that `close` then waits for, with all that stands before it."""
+        self.write_acknowledgements_locked()
+        self._written_close = self._engine.write_locked(Close, seen=self._seen())
 
 
 def _already_settled(deliveries: range) -> AlreadySettledError:

@@ -6,6 +6,7 @@ waits is made of steps, which each takes in its own way.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections import deque
@@ -310,6 +311,17 @@ class Work:
             if self._closer == threading.get_ident():
                 self.leave()
             raise
+
+    def write_close(self) -> None:
+        """Writes the Close, which `finish_close` then waits for; by who began to close.
+
+        Where that cannot be, or something is to be repaired before, `finish_close` does it.
+        """
+        engine = self.engine
+        with engine.lock, contextlib.suppress(LedgerMQError):
+            if not engine.ended and not self.settling.refused:
+                self.sends.write_locked()
+                self.settling.write_close_locked()
 
     def finish_close(self, timeout: float | None) -> None:
         """Waits for the listener that is running and ends the session; by who began to close."""
