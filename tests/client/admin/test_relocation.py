@@ -7,10 +7,16 @@ import pytest
 from ledgermq.cli.commands.log import _tell_of_staying
 from ledgermq.cli.printing.output import Output
 from ledgermq.client.admin.relocation import PINS_AT_A_TIME, BodyMissingError
+from ledgermq.errors import LedgerMQError
 from ledgermq.testing import MemoryBroker
 
 WHY = {"reason": "room", "actor": "me"}
 ALL = 1_000_000
+
+
+def fail(error):
+    """Raises it, where there is room for an expression only."""
+    raise error
 
 
 @pytest.fixture
@@ -63,6 +69,11 @@ def test_a_body_that_is_gone_is_found_out_before_anything_is_written(log):
         position = session.producer("queue:q").send("lost").position
         look = partial(connection.admin.relocate_messages, before=ALL, dry_run=True, **WHY)
         assert look(values.get).messages == 2
+        gone = LedgerMQError("no record any more")
+        with pytest.raises(LedgerMQError, match="no record") as caught:
+            look(lambda at: values[at] if at != position else fail(gone))
+        (note,) = caught.value.__notes__
+        assert note.startswith("there stood the content of message 1 of queue:q, put at position")
         values[position] = values[0]
         for dry_run in (True, False):
             with pytest.raises(BodyMissingError, match="does not hold message 1 of queue:q"):

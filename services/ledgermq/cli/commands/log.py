@@ -79,9 +79,16 @@ class TrimPlan:
             if self.furthest <= self.start
             else f"the furthest is --before {self.furthest}"
         )
+        # Kafka deleted it: nothing that is written again, or waited for, would help.
+        gone = (
+            f". What that one needs is gone already, as the log begins at {self.start}: get the "
+            "message or delete it, and call the command again"
+            if first["needed_position"] < self.start and first["state"] != "journal"
+            else ""
+        )
         return (
             f"the log of {self.queue_manager} cannot be cut before position {self.before}: "
-            f"{first['what']}{more} what lies below; {far}"
+            f"{first['what']}{more} what lies below; {far}{gone}"
         )
 
 

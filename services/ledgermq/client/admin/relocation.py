@@ -141,7 +141,14 @@ def _copies(pins: Iterable[Pin], read: ReadValue) -> Iterator[RelocatedMessage]:
     position, messages = -1, dict[int, RelocatedMessage]()
     for (found_at, index), having in sorted(places.items()):
         if found_at != position:
-            position, messages = found_at, _messages_at(found_at, read)
+            try:
+                position, messages = found_at, _messages_at(found_at, read)
+            except LedgerMQError as error:
+                error.add_note(
+                    f"there stood the content of {having[0].named}: get the message or delete it, "
+                    "and call this again"
+                )
+                raise
         copy = messages.get(index)
         first = having[0]
         if copy is None or (copy["put_position"], copy["put_index"]) != first.put_place:
