@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ledgermq.cli.printing.exits import OK, REFUSED, UNPROVEN
+from ledgermq.cli.printing.exits import OK, REFUSED, UNPROVEN, UNREACHABLE, USAGE
 
 COMMAND = (sys.executable, "-m", "ledgermq")
 
@@ -47,6 +47,14 @@ def test_without_input_or_remarks_a_command_answers_all_the_same(closed):
     found = call("acl", "client", closed=closed)
     assert found.returncode == OK, found.stderr
     assert "--allow-principal" in found.stdout
+
+
+@pytest.mark.parametrize("closed", ["2>/dev/full", "2>&-", "2>&1 >/dev/full"])
+def test_without_room_for_remarks_a_command_ends_as_it_would(closed):
+    """A log of errors that is full made each of them a refusal; of an audit, an anomaly."""
+    assert call("nosuch", closed=closed).returncode == USAGE
+    audit = ("audit", "--bootstrap", "127.0.0.1:1", "--timeout", "1")
+    assert call(*audit, closed=closed).returncode == UNREACHABLE
 
 
 @pytest.mark.parametrize(

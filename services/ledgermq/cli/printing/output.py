@@ -6,6 +6,7 @@ pipe carries nothing but the answer.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -133,21 +134,27 @@ class Output:
     def remark(self, text: str, **style: Any) -> None:
         """Print something for people beside the answer, in a style of `click.style`."""
         if not self.as_json:
-            click.echo(_styled(plain(text), **style), err=True)
+            _say_beside(_styled(plain(text), **style))
 
     def cut_short(self, text: str) -> None:
         """Say that there is more than was printed: with --json, too, where nothing else tells."""
         if self.as_json:
-            click.echo(json_text({"remark": text}), err=True)
+            _say_beside(json_text({"remark": text}))
         else:
             self.remark(text)
 
     def error(self, code: str, text: str) -> None:
         """Print why a command ends without its answer."""
         if self.as_json:
-            click.echo(json_text({"error": {"code": code, "message": text}}), err=True)
+            _say_beside(json_text({"error": {"code": code, "message": text}}))
         else:
-            click.echo(f"{_styled('error:', fg='red', bold=True)} {plain(text)}", err=True)
+            _say_beside(f"{_styled('error:', fg='red', bold=True)} {plain(text)}")
+
+
+def _say_beside(text: str) -> None:
+    """Write to standard error; where that is full or gone, the exit code says enough."""
+    with contextlib.suppress(OSError):
+        click.echo(text, err=True)
 
 
 def _styled(text: str, **style: Any) -> str:
