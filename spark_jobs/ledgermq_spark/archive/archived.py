@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Unpack
 
 from pyspark.sql import SparkSession
 
@@ -23,8 +24,6 @@ from ledgermq_spark.log.positions import (
     other_log,
 )
 from ledgermq_spark.log.rows import OPERATION_COLUMNS, TEXT, spark_schema
-from ledgermq_spark.log.scratch import directory_until_exit
-from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import ParquetRows, Store
 from ledgermq_spark.rebuild.fold import TOLD
 from ledgermq_spark.rebuild.frames import (
@@ -35,7 +34,7 @@ from ledgermq_spark.rebuild.frames import (
     operation_frame,
     told_frames,
 )
-from ledgermq_spark.rebuild.rebuild import Progress
+from ledgermq_spark.rebuild.running import JobOptions, Running
 
 
 def archived_facts(
@@ -43,10 +42,8 @@ def archived_facts(
     queue_manager: str,
     at: int | str | datetime | None = None,
     *,
-    spark: SparkSession | None = None,
-    directory: Path | None = None,
-    progress: Progress | None = None,
     choice: Choice = quickest_engine,
+    **options: Unpack[JobOptions],
 ) -> Facts:
     """What happened up to a position or time, from an archive alone, for tables to be asked of.
 
@@ -57,14 +54,14 @@ def archived_facts(
         ArchiveBrokenError: The archive is not whole.
         PositionOutOfRangeError: `at` lies before the archive's start or after its end.
     """
-    stretches, position = opened(path, queue_manager, at, progress)
-    spark = spark or spark_session()
+    running = Running(**options)
+    stretches, position = opened(path, queue_manager, at, running)
+    spark = running.session()
     reached = [one for one in stretches if one.first <= position]
     for one in reached:
         one.check()
     frames = frames_of(reached, f"'{queue_manager}'", ends=reached[-1:], position=position)
-    store = Store(spark, directory or directory_until_exit())
-    engine = choice(spark, store, is_long=is_long(reached))
+    engine = choice(spark, Store(spark, running.place), is_long=is_long(reached))
     return Facts(engine, engine.taken(frames))
 
 
@@ -74,14 +71,13 @@ def is_long(stretches: Sequence[Stretch]) -> bool:
 
 
 def opened(
-    path: Path, queue_manager: str, at: int | str | datetime | None, progress: Progress | None
+    path: Path, queue_manager: str, at: int | str | datetime | None, running: Running
 ) -> tuple[list[Stretch], int]:
     """An archive's stretches, and the position of a moment in it.
 
     Raises what `archived_facts` raises.
     """
-    if progress is not None:
-        progress("reading the archive", 0, 1)
+    running.tell("reading the archive", 0, 1)
     stretches = LogArchive(path, queue_manager).sealed()
     return stretches, archived_position(stretches, at)
 

@@ -6,19 +6,16 @@ import time
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from ledgermq_spark.archive.archived import opened
 from ledgermq_spark.archive.stretch import FOLD, REMEDY, ArchiveBrokenError, Stretch
-from ledgermq_spark.log.scratch import directory_until_exit
-from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Make, write_made
 from ledgermq_spark.rebuild.fold import FOLD_COLUMNS, Fold, FoldPlan
-from ledgermq_spark.rebuild.rebuild import Progress
 from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
+from ledgermq_spark.rebuild.running import JobOptions, Running
 
 
 def plan_of(stretch: Stretch, before: Stretch | None, tells: tuple[str, ...] = ()) -> FoldPlan:
@@ -45,10 +42,7 @@ def rebuild_archived(
     path: Path,
     queue_manager: str,
     at: int | str | datetime | None = None,
-    *,
-    spark: SparkSession | None = None,
-    directory: Path | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[JobOptions],
 ) -> Rebuilt:
     """The state at a position or time, from an archive alone: one stretch is folded at most.
 
@@ -58,14 +52,15 @@ def rebuild_archived(
         PositionOutOfRangeError: `at` lies before the archive's start or after its end.
     """
     started = time.monotonic()
-    stretches, position = opened(path, queue_manager, at, progress)
-    spark = spark or spark_session()
+    running = Running(**options)
+    stretches, position = opened(path, queue_manager, at, running)
+    spark = running.session()
     number = next(at for at, one in enumerate(stretches) if position <= one.last)
     stretch, before = stretches[number], stretches[number - 1] if number else None
     stretch.check()
     if position == stretch.last:
         return _as_kept(stretch, started)
-    place = (directory or directory_until_exit()) / FOLD
+    place = running.place / FOLD
     task = spark.createDataFrame([(position,)], "position long").coalesce(1)
     write_made(task, _folding(stretch, before), FOLD_COLUMNS, place)
     rebuilt = rebuilt_from(queue_manager, stretch.first, position, [str(place)], started)

@@ -7,9 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
-
-from pyspark.sql import SparkSession
+from typing import Any, Final, Unpack
 
 from ledgermq_spark.archive.log_archive import LogArchive, check_seals
 from ledgermq_spark.archive.stretch import (
@@ -27,8 +25,9 @@ from ledgermq_spark.log.positions import PositionOutOfRangeError, resolve_at
 from ledgermq_spark.log.read_log import read_raw, write_operations
 from ledgermq_spark.log.rows import OPERATION_COLUMNS
 from ledgermq_spark.log.store import as_it_is
-from ledgermq_spark.rebuild.rebuild import Progress, fold_log
+from ledgermq_spark.rebuild.rebuild import fold_log
 from ledgermq_spark.rebuild.rebuilt import FoldStoppedError, Rebuilt, why_stopped
+from ledgermq_spark.rebuild.running import LogJobOptions
 
 OPERATIONS_PER_STRETCH: Final = 50_000
 
@@ -40,10 +39,7 @@ def update_archive(
     at: int | str | datetime | None = None,
     *,
     operations_per_stretch: int = OPERATIONS_PER_STRETCH,
-    topic_prefix: str = "ledgermq",
-    spark: SparkSession | None = None,
-    directory: Path | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[LogJobOptions],
 ) -> list[Stretch]:
     """Add what the log has up to a position, time, or its end; returns the stretches added.
 
@@ -53,10 +49,7 @@ def update_archive(
         path: The archive's directory; Spark's workers must see it, too.
         at: Up to which position or time; the end of the log if not given.
         operations_per_stretch: So many positions a stretch has at most.
-        topic_prefix: Of the installation's log topics.
-        spark: The session to use; one is started if not given.
-        directory: Where intermediate rows are kept; a fresh temporary one if not given.
-        progress: Called as it goes on.
+        **options: How it runs, as `LogJobOptions` says.
 
     Raises:
         ArchiveBrokenError: The archive is not whole, or is of another log than this.
@@ -67,7 +60,7 @@ def update_archive(
         QueueManagerNotFoundError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
     """
-    work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress)
+    work = begin(bootstrap, queue_manager, **options)
     return extend(work, LogArchive(path, queue_manager), at, operations_per_stretch)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -35,10 +35,8 @@ from ledgermq_spark.log.durable_files import (
     sync,
     write_durably,
 )
-from ledgermq_spark.log.scratch import directory_until_exit
-from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store, as_it_is
-from ledgermq_spark.rebuild.rebuild import Progress
+from ledgermq_spark.rebuild.running import JobOptions, Running
 from ledgermq_spark.tables.all_tables import TABLES
 from ledgermq_spark.tables.writing import (
     NOTES,
@@ -73,9 +71,7 @@ def write_new(
     output: Path,
     *,
     table_format: str = PARQUET,
-    spark: SparkSession | None = None,
-    directory: Path | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[JobOptions],
 ) -> Written:
     """Write what an archive has and tables lack.
 
@@ -89,21 +85,19 @@ def write_new(
         TablesOtherwiseError: There are tables in another format, or written without an archive, or
             from another one.
     """
-    tell = progress or (lambda *_: None)
+    running = Running(**options)
     stretches = LogArchive(path, queue_manager).sealed()
-    spark = spark or spark_session()
-    scratch = directory or directory_until_exit()
     with _growing_in(output, table_format):
-        tables = _Tables(spark, output, queue_manager, table_format, scratch)
+        tables = _Tables(running.session(), output, queue_manager, table_format, running.place)
         tables.check_written_from(path, stretches)
         reached = max(tables.through.values())
         mended = [name for name, through in tables.through.items() if through < reached]
         lacking = [one for one in stretches if tables.lacks(ADDED_TO, one.last)]
         for number, stretch in enumerate(lacking):
             stretch.check()
-            tell(f"writing from position {stretch.first}", number, len(lacking) + 1)
+            running.tell(f"writing from position {stretch.first}", number, len(lacking) + 1)
             tables.add(stretches, stretch)
-        tell("writing what lives on", len(lacking), len(lacking) + 1)
+        running.tell("writing what lives on", len(lacking), len(lacking) + 1)
         tables.replace(path, stretches[-1])
     return Written(stretches=sum(one.last > reached for one in stretches), mended=mended)
 

@@ -129,10 +129,7 @@ def report_on(work: Work, subject: Subject, proof: ChainProof) -> AuditReport:
 
 def checkpoints_of(work: Work) -> Checkpoints:
     """What stands on the queue manager's partition of the checkpoints topic."""
-    claim = work.claim
-    return read_checkpoints(
-        work.bootstrap, work.topics.checkpoints, claim.partition, claim.queue_manager
-    )
+    return read_checkpoints(work.bootstrap, work.topics, work.claim)
 
 
 def prove_chain(

@@ -11,9 +11,7 @@ that is only told. Digests of the state on the way show which checkpoints are wr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import Unpack
 
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.audit.anchors import ChainProof
@@ -26,8 +24,8 @@ from ledgermq_spark.jobs.work import STEPS, Work, begin, fold, lanes_frame, told
 from ledgermq_spark.laws.engines.engine import Frame
 from ledgermq_spark.log.skipped import answered_before
 from ledgermq_spark.rebuild.checkpoints import Checkpoint
-from ledgermq_spark.rebuild.rebuild import Progress
 from ledgermq_spark.rebuild.rebuilt import Digests, FoldStoppedError, Rebuilt, why_stopped
+from ledgermq_spark.rebuild.running import LogJobOptions
 
 LOOK = "see what `ledgermq audit` says"
 
@@ -61,10 +59,7 @@ def proven_rebuild(
     *,
     base: Checkpoint | None = None,
     digests_at: frozenset[int] = frozenset(),
-    topic_prefix: str = "ledgermq",
-    spark: SparkSession | None = None,
-    directory: Path | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[LogJobOptions],
 ) -> ProvenRebuild:
     """Rebuild a state at or below a position, from zero or from a checkpoint taken as it is.
 
@@ -74,10 +69,7 @@ def proven_rebuild(
         position: The highest position wanted, one that the log has.
         base: The checkpoint to begin with; without one the fold begins with position 0.
         digests_at: Positions of checkpoints; of those on the log the digests are told.
-        topic_prefix: Of the installation's log topics.
-        spark: The session to use; one is started if not given.
-        directory: Where intermediate results are kept; a fresh temporary one if not given.
-        progress: Called as the rebuild goes on.
+        **options: How it runs, as `LogJobOptions` says.
 
     Raises:
         RebuildUnprovenError: Witnesses speak against the log, or nothing of it was answered.
@@ -85,7 +77,7 @@ def proven_rebuild(
         LogTrimmedError: The start of the log is gone and no base was given.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
     """
-    work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress)
+    work = begin(bootstrap, queue_manager, **options)
     with work.stage("folding", 1):
         rebuilt = fold(work, position, base, tells=("outcome", "links"), digests_at=digests_at)
     if rebuilt.stopped is not None:

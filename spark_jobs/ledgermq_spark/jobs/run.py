@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import Unpack
 
 from ledgermq_spark.archive.judged import judged_facts
 from ledgermq_spark.archive.log_archive import LogArchive
@@ -28,11 +27,10 @@ from ledgermq_spark.log.positions import (
     PositionOutOfRangeError,
     resolve_at,
 )
-from ledgermq_spark.log.scratch import directory_until_exit
-from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store
-from ledgermq_spark.rebuild.rebuild import Progress, rebuild_at
+from ledgermq_spark.rebuild.rebuild import rebuild_at
 from ledgermq_spark.rebuild.rebuilt import FoldStoppedError, why_stopped
+from ledgermq_spark.rebuild.running import JobOptions, LogJobOptions, Running
 from ledgermq_spark.tables.writing import check_whole, write_tables
 
 __all__ = ["rebuild_at", "run_audit", "run_proof", "run_tables"]
@@ -43,18 +41,15 @@ def run_tables(
     queue_manager: str,
     at: int | str | datetime | None = None,
     *,
-    topic_prefix: str = "ledgermq",
-    spark: SparkSession | None = None,
-    directory: Path | None = None,
     output: Path | None = None,
-    progress: Progress | None = None,
     tunes: bool = True,
     choice: Choice = quickest_engine,
+    **options: Unpack[LogJobOptions],
 ) -> Facts:
     """State what happened up to a position or time, for tables to be asked of.
 
-    They (`tables.all_tables.TABLES`) are written as Parquet below `output`, if given; `directory`
-    keeps intermediate results. `choice` says what answers.
+    They (`tables.all_tables.TABLES`) are written as Parquet below `output`, if given. `choice` says
+    what answers.
 
     Raises:
         PositionOutOfRangeError: `at` lies before the log's start or after its end.
@@ -67,7 +62,7 @@ def run_tables(
     """
     if output is not None:
         check_whole(output)
-    work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress, tunes=tunes)
+    work = begin(bootstrap, queue_manager, tunes=tunes, **options)
     position = resolve_at(bootstrap, work.log, at, queue_manager=queue_manager)
     _refuse_trimmed(work, queue_manager)
     with work.stage("folding and reading the log", 1):
@@ -99,14 +94,11 @@ def run_audit(
     at: int | str | datetime | None = None,
     *,
     live_position: int | None = None,
-    topic_prefix: str = "ledgermq",
-    spark: SparkSession | None = None,
-    directory: Path | None = None,
-    progress: Progress | None = None,
     with_facts: Callable[[Facts], None] | None = None,
     anchors: Sequence[Anchor] = (),
     backups: Path | None = None,
     archive: Path | None = None,
+    **options: Unpack[LogJobOptions],
 ) -> AuditReport:
     """Audit a queue manager: operations, outcomes, laws, rebuild and live state at one position.
 
@@ -116,14 +108,11 @@ def run_audit(
         at: A position or time; the end of the log if not given.
         live_position: Position of the checkpoint that a CHECKPOINT question was answered with: the
             live state is compared there, and `at` is not looked at.
-        topic_prefix: Of the installation's log topics.
-        spark: The session to use; one is started if not given.
-        directory: Where intermediate results are kept; a fresh temporary one if not given.
-        progress: Called as the audit goes on.
         with_facts: Called with what tables are asked of, for those who want more of them.
         anchors: Positions with the digest chain that somebody noted there, to hold it against.
         backups: A directory of backups of the journal: each noted the digest chain of its time.
         archive: An archive of the log: what is new is added to it, and only that is audited.
+        **options: How it runs, as `LogJobOptions` says.
 
     Raises:
         PositionOutOfRangeError: `at` lies before the log's start or after its end.
@@ -136,7 +125,7 @@ def run_audit(
     noted = Noted(
         anchors=[*anchors, *archive_anchors(backups, queue_manager)], live_position=live_position
     )
-    work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress)
+    work = begin(bootstrap, queue_manager, **options)
     if live_position is not None and live_position >= work.log.end:
         # The worker knows more than there is: what is left is audited, and that is told.
         at = live_position = None
@@ -155,10 +144,7 @@ def run_audit(
 def run_proof(
     archive: Path,
     queue_manager: str,
-    *,
-    spark: SparkSession | None = None,
-    directory: Path | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[JobOptions],
 ) -> tuple[list[ProvenStretch], list[Evidence]]:
     """Prove an archive: fold every stretch again, all at once, and ask the laws of all of them.
 
@@ -168,16 +154,15 @@ def run_proof(
         ArchiveMissingError: There is nothing of this queue manager.
         ArchiveBrokenError: A manifest cannot be read, or a stretch is missing.
     """
-    tell = progress or (lambda *_: None)
-    spark = spark or spark_session()
+    running = Running(**options)
+    spark = running.session()
     stretches = LogArchive(archive, queue_manager).there()
-    tell("folding all stretches again", 0, 2)
+    running.tell("folding all stretches again", 0, 2)
     found = prove_stretches(spark, stretches)
     findings: list[Evidence] = []
     if all(one.problem is None for one in found):
-        tell("asking the laws", 1, 2)
-        path = directory or directory_until_exit()
-        facts = judged_facts(spark, stretches, stretches, Store(spark, path))
+        running.tell("asking the laws", 1, 2)
+        facts = judged_facts(spark, stretches, stretches, Store(spark, running.place))
         findings, _ = breaches(facts, LAWS)
-    tell("done", 2, 2)
+    running.tell("done", 2, 2)
     return found, findings

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Final
+from typing import Final, Unpack
 
 from pyspark.sql import SparkSession
 
@@ -20,21 +19,20 @@ from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.log.positions import PartitionRange, locate, partition_ranges
 from ledgermq_spark.log.read_log import read_operations, read_outcomes
 from ledgermq_spark.log.rows import OPERATION_COLUMNS
-from ledgermq_spark.log.scratch import directory_until_exit
 from ledgermq_spark.log.session import (
     BRIEF_OPERATIONS_MAX,
     BRIEF_PARTITIONS,
     is_submitted,
     partitions,
-    spark_session,
 )
 from ledgermq_spark.log.skipped import Skipped
 from ledgermq_spark.log.store import ALL, ParquetRows, Store
 from ledgermq_spark.rebuild.checkpoints import Checkpoint
 from ledgermq_spark.rebuild.fold import TOLD
 from ledgermq_spark.rebuild.frames import ROWS_IN_MEMORY_MAX, told_frame, told_frames
-from ledgermq_spark.rebuild.rebuild import Progress, fold_log
+from ledgermq_spark.rebuild.rebuild import fold_log
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
+from ledgermq_spark.rebuild.running import LogJobOptions, Progress, Running
 
 STEPS = 5
 SHORT_LOG_RECORDS = 20_000
@@ -118,29 +116,24 @@ class Work:
 def begin(
     bootstrap: str,
     queue_manager: str,
-    topic_prefix: str,
-    spark: SparkSession | None,
-    directory: Path | None,
-    progress: Progress | None = None,
     *,
     tunes: bool = True,
+    **options: Unpack[LogJobOptions],
 ) -> Work:
     """Pins what is read: lanes first, so that every outcome's operation is on the log read.
 
     It `tunes` a session of its own for the length of the log; that of somebody else it leaves, and
     one that was submitted, too.
     """
-    tell = progress or (lambda *_: None)
-    tell("locating the queue manager", 0, STEPS)
-    topics = Topics(topic_prefix)
+    running = Running(**options)
+    running.tell("locating the queue manager", 0, STEPS)
+    topics = running.topics
     claim, _ = locate(bootstrap, topics, queue_manager)
     numbers = [lane_partition(claim.partition, claim.lanes, lane) for lane in range(claim.lanes)]
     lanes = partition_ranges(bootstrap, topics.outcomes, numbers)
     (log,) = partition_ranges(bootstrap, topics.operations, [claim.partition])
     operations = log.end - log.start
-    spark = spark or spark_session(brief=operations <= BRIEF_OPERATIONS_MAX)
-    path = directory or directory_until_exit()
-    store = Store(spark, path / "work")
+    spark = running.session(brief=operations <= BRIEF_OPERATIONS_MAX)
     work = Work(
         spark=spark,
         bootstrap=bootstrap,
@@ -148,8 +141,8 @@ def begin(
         claim=claim,
         log=log,
         lanes=lanes,
-        store=store,
-        tell=tell,
+        store=Store(spark, running.place / "work"),
+        tell=running.tell,
         tunes=tunes and not is_submitted(),
     )
     work.tune(operations > SHORT_LOG_RECORDS)

@@ -10,25 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ledgermq.protocol.limits import TIME_ROUNDING_US
-from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
 from ledgermq_spark.journal.archive import Archive, Archived, JournalArchiveError
 from ledgermq_spark.journal.arrivals import arrivals_in, messages_of, moves_told
 from ledgermq_spark.journal.summary import JOURNAL_COLUMNS, Journal
 from ledgermq_spark.log.positions import PartitionRange, locate
 from ledgermq_spark.log.read_log import read_raw
-from ledgermq_spark.log.scratch import directory_until_exit
-from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, Checkpoints, read_checkpoints
 from ledgermq_spark.rebuild.frames import links_frame
-from ledgermq_spark.rebuild.rebuild import Progress
 from ledgermq_spark.rebuild.rebuilt import Rebuilt
+from ledgermq_spark.rebuild.running import LogJobOptions, Running
 
 OTHER_LOG: Final = (
     "these are backups of another log of that name, or the log was cut or altered since; name the "
@@ -44,10 +41,7 @@ def journal_of(
     archive: Path | None = None,
     apart: bool = False,
     from_checkpoint: bool = False,
-    topic_prefix: str = "ledgermq",
-    spark: SparkSession | None = None,
-    directory: Path | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[LogJobOptions],
 ) -> Journal:
     """Derive the journal from the log as it is now.
 
@@ -58,10 +52,7 @@ def journal_of(
         apart: Look there only if the beginning of the log was cut: nothing there is read beside it.
         from_checkpoint: Where the archive of such a log is lost, begin with the oldest checkpoint
             that is kept, and leave out what came in before it.
-        topic_prefix: Of the installation's log topics.
-        spark: The session to use; one is started if not given.
-        directory: Where intermediate rows are kept; a fresh temporary one if not given.
-        progress: Called as it goes on.
+        **options: How it runs, as `LogJobOptions` says.
 
     Raises:
         QueueManagerNotFoundError: Nobody claimed that name.
@@ -70,25 +61,23 @@ def journal_of(
             or the archive is of another log of that name.
         FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
     """
-    tell = progress or (lambda *_: None)
-    tell("locating", 0, 3)
+    running = Running(**options)
+    running.tell("locating", 0, 3)
     # Looked at first: none of these lies above the end that the log has then.
     backups = [] if archive is None or apart else Archive(archive).backups(queue_manager)
-    claim, log = locate(bootstrap, Topics(topic_prefix), queue_manager)
-    spark = spark or spark_session()
-    path = directory or directory_until_exit()
+    claim, log = locate(bootstrap, running.topics, queue_manager)
+    spark = running.session()
     base = checkpoint = stored = None
     if log.start > 0:
-        checkpoints = Topics(topic_prefix).checkpoints
-        stored = read_checkpoints(bootstrap, checkpoints, claim.partition, queue_manager)
+        stored = read_checkpoints(bootstrap, running.topics, claim)
         if archive is not None and apart:
             backups = Archive(archive).backups(queue_manager)
         base = None if from_checkpoint else _base(claim, log, archive, backups)
         checkpoint = _oldest(stored, claim, log) if base is None else base.checkpoint()
-    tell("folding", 1, 3)
-    rebuilt = moves_told(spark, bootstrap, claim, log, checkpoint, path)
+    running.tell("folding", 1, 3)
+    rebuilt = moves_told(spark, bootstrap, claim, log, checkpoint, running.place)
     _check_same_log(spark, rebuilt, backups, stored if base else None)
-    tell("reading", 2, 3)
+    running.tell("reading", 2, 3)
     begins = 0 if base is not None or checkpoint is None else checkpoint.position + 1
     return _journal(spark, bootstrap, log, rebuilt, base, begins)
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Unpack
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -26,13 +26,11 @@ from ledgermq_spark.archive.updating import update_archive
 from ledgermq_spark.journal.arrivals import arrivals_in, in_turn, messages_of, moves_told
 from ledgermq_spark.log.positions import PartitionRange, PositionOutOfRangeError, locate
 from ledgermq_spark.log.read_log import read_raw
-from ledgermq_spark.log.scratch import directory_until_exit
-from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store, as_it_is
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, read_checkpoints
 from ledgermq_spark.rebuild.frames import HIGHEST
-from ledgermq_spark.rebuild.rebuild import Progress
 from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
+from ledgermq_spark.rebuild.running import LogJobOptions, Running
 
 # What gives the records from a position on.
 Records = Callable[[int], DataFrame]
@@ -87,10 +85,7 @@ def stretch_of(
     replay: str,
     sources: Collection[str] = (),
     archive: Path | None = None,
-    topic_prefix: str = "ledgermq",
-    spark: SparkSession | None = None,
-    directory: Path | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[LogJobOptions],
 ) -> Stretch:
     """Read a stretch of history from the log as it is now.
 
@@ -102,10 +97,7 @@ def stretch_of(
         replay: Name of the replay whose copies are looked for.
         sources: Destinations that messages were put to, as `queue:NAME`; none: all.
         archive: An archive of the log, which gets what is new and is read instead of the log.
-        topic_prefix: Of the installation's log topics.
-        spark: The session to use; one is started if not given.
-        directory: Where intermediate rows are kept; a fresh temporary one if not given.
-        progress: Called as it goes on.
+        **options: How it runs, as `LogJobOptions` says.
 
     Raises:
         QueueManagerNotFoundError: Nobody claimed that name.
@@ -115,25 +107,15 @@ def stretch_of(
         ArchiveBrokenError: The archive is not whole, or is of another log than this.
         ArchiveBusyError: Somebody else adds to the archive at this moment.
     """
-    tell = progress or (lambda *_: None)
-    tell("folding", 0, STEPS)
-    spark = spark or spark_session()
-    path = directory or directory_until_exit()
+    running = Running(**options)
+    running.tell("folding", 0, STEPS)
+    spark, path = running.session(), running.place
     if archive is None:
-        topics = Topics(topic_prefix)
-        rebuilt, records = _logged(spark, bootstrap, topics, queue_manager, first, path)
+        rebuilt, records = _logged(spark, bootstrap, running.topics, queue_manager, first, path)
     else:
-        update_archive(
-            bootstrap,
-            queue_manager,
-            archive,
-            topic_prefix=topic_prefix,
-            spark=spark,
-            directory=path,
-            progress=progress,
-        )
+        update_archive(bootstrap, queue_manager, archive, **options)
         rebuilt, records = _archived(spark, LogArchive(archive, queue_manager).sealed())
-    tell("reading", 1, STEPS)
+    running.tell("reading", 1, STEPS)
     arrivals = arrivals_in(spark, rebuilt).where(f.col("position") >= first)
     meant = f.col("position") <= last
     if sources:
@@ -155,7 +137,7 @@ def _checkpoint_below(
     if log.start == 0:
         return None
     name = claim.queue_manager
-    stored = read_checkpoints(bootstrap, topics.checkpoints, claim.partition, name)
+    stored = read_checkpoints(bootstrap, topics, claim)
     checkpoint = stored.newest_at_or_below(first - 1)
     if checkpoint is None or checkpoint.position < log.start - 1:
         usable = [one for one in stored.manifests if one >= log.start - 1]

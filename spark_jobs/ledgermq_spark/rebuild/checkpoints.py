@@ -20,7 +20,9 @@ from ledgermq.wire.framing.checkpoint_chunks import (
 )
 from ledgermq.wire.framing.codec import UndecodableError, decode_as, decode_record
 from ledgermq.wire.topics.checkpoint_records import StoredRecords
+from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import LogUnreadableError, PartitionReader, latest_values
+from ledgermq.wire.topics.registry import Claim
 from ledgermq_spark.log.positions import LogUnreachableError, partition_ranges
 
 __all__ = [
@@ -119,19 +121,21 @@ class Checkpoints:
         return None
 
 
-def read_checkpoints(bootstrap: str, topic: str, partition: int, queue_manager: str) -> Checkpoints:
+def read_checkpoints(bootstrap: str, topics: Topics, claim: Claim) -> Checkpoints:
     """Read a queue manager's manifests and chunks to the end that the partition has now.
 
     Raises:
         LogUnreachableError: The cluster does not answer, or has no such topic.
     """
-    (place,) = partition_ranges(bootstrap, topic, [partition])
+    (place,) = partition_ranges(bootstrap, topics.checkpoints, [claim.partition])
     try:
         with PartitionReader(bootstrap, TIMEOUT_SECONDS) as reader:
-            values = latest_values(reader.records(topic, partition, place.start, place.end))
+            values = latest_values(
+                reader.records(place.topic, place.partition, place.start, place.end)
+            )
     except LogUnreadableError as error:
         raise LogUnreachableError(f"log topic {error}") from error
-    stored = StoredRecords(queue_manager, values)
+    stored = StoredRecords(claim.queue_manager, values)
     return Checkpoints(manifests=_readable(stored), chunks=stored.chunks)
 
 

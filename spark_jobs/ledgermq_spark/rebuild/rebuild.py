@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TypeAlias
+from typing import Unpack
 
 from pyspark.sql import SparkSession
 
 from ledgermq.errors import LedgerMQError
-from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import LookAhead
 from ledgermq_spark.log.positions import PartitionRange, locate, resolve_at
 from ledgermq_spark.log.read_log import read_raw
 from ledgermq_spark.log.rows import arrow_batch
-from ledgermq_spark.log.scratch import directory_until_exit
-from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import write_made, write_rows
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, read_checkpoints
 from ledgermq_spark.rebuild.fold import (
@@ -30,9 +26,7 @@ from ledgermq_spark.rebuild.fold import (
     state_rows,
 )
 from ledgermq_spark.rebuild.rebuilt import FoldStoppedError, Rebuilt, rebuilt_from, why_stopped
-
-# Called with a stage's name, steps done and steps in all.
-Progress: TypeAlias = Callable[[str, int, int], None]
+from ledgermq_spark.rebuild.running import LogJobOptions, Running
 
 
 class LogTrimmedError(LedgerMQError):
@@ -46,11 +40,8 @@ def rebuild_at(
     queue_manager: str,
     at: int | str | datetime | None = None,
     *,
-    topic_prefix: str = "ledgermq",
     from_checkpoint: bool = False,
-    spark: SparkSession | None = None,
-    directory: Path | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[LogJobOptions],
 ) -> Rebuilt:
     """Rebuild a queue manager's state as of a position, a time, or the end of its log.
 
@@ -58,11 +49,8 @@ def rebuild_at(
         bootstrap: Address of the Kafka cluster.
         queue_manager: Its name.
         at: A position (`1234`, `QM1@1234`), a time (aware datetime or ISO 8601), None: the end.
-        topic_prefix: Of the installation's log topics.
         from_checkpoint: Begin with the newest whole checkpoint at or below, not from zero.
-        spark: The session to use; one is started if not given.
-        directory: Where intermediate rows are kept; a fresh temporary one if not given.
-        progress: Called as the rebuild goes on.
+        **options: How it runs, as `LogJobOptions` says.
 
     Raises:
         PositionOutOfRangeError: `at` lies before the log's start or after its end.
@@ -71,17 +59,16 @@ def rebuild_at(
         LogTrimmedError: The start of the log is gone and no checkpoint stands in for it.
         FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
     """
-    tell = progress or (lambda *_: None)
-    topics = Topics(topic_prefix)
-    tell("locating", 0, 3)
-    claim, log = locate(bootstrap, topics, queue_manager)
+    running = Running(**options)
+    running.tell("locating", 0, 3)
+    claim, log = locate(bootstrap, running.topics, queue_manager)
     position = resolve_at(bootstrap, log, at, queue_manager=queue_manager)
     checkpoint: Checkpoint | None = None
     if from_checkpoint or log.start > 0:
-        stored = read_checkpoints(bootstrap, topics.checkpoints, claim.partition, queue_manager)
+        stored = read_checkpoints(bootstrap, running.topics, claim)
         checkpoint = stored.newest_at_or_below(position)
-    spark = spark or spark_session()
-    tell("folding", 1, 3)
+    spark = running.session()
+    running.tell("folding", 1, 3)
     rebuilt = fold_log(
         spark,
         bootstrap,
@@ -89,11 +76,11 @@ def rebuild_at(
         log,
         position,
         checkpoint=checkpoint,
-        directory=directory,
+        directory=running.place,
     )
     if rebuilt.stopped is not None:
         raise FoldStoppedError(why_stopped(queue_manager, rebuilt.stopped))
-    tell("done", 3, 3)
+    running.tell("done", 3, 3)
     return rebuilt
 
 
@@ -107,7 +94,7 @@ def fold_log(
     checkpoint: Checkpoint | None = None,
     tells: tuple[str, ...] = (),
     digests_at: frozenset[int] = frozenset(),
-    directory: Path | None = None,
+    directory: Path,
 ) -> Rebuilt:
     """Fold a queue manager's log up to a position, from zero or from a checkpoint below it.
 
@@ -126,7 +113,7 @@ def fold_log(
             f"the log of {claim.queue_manager} begins at position {log.start}: what stood before "
             "is gone, and no whole checkpoint covers it; an archive of it may have that"
         )
-    place = (directory or directory_until_exit()) / "fold"
+    place = directory / "fold"
     name = claim.queue_manager
     _fold_into(place, spark, bootstrap, plan, log, position)
     rebuilt = rebuilt_from(name, plan.start, position, [str(place)], started)

@@ -313,9 +313,7 @@ def _checkpoints(target: Target, claim: Claim) -> Checkpoints:
     """The kept checkpoints; TrimRefusedError if there is none or the newest is not whole."""
     from ledgermq_spark.rebuild.checkpoints import CheckpointBrokenError, read_checkpoints
 
-    found = read_checkpoints(
-        target.bootstrap, target.topics.checkpoints, claim.partition, claim.queue_manager
-    )
+    found = read_checkpoints(target.bootstrap, target.topics, claim)
     if not found.manifests:
         raise TrimRefusedError(
             f"{claim.queue_manager} has no checkpoint: without one its state is folded from the "

@@ -141,9 +141,7 @@ def _base(
     ]
     if not usable:
         return None
-    stored = read_checkpoints(
-        target.bootstrap, target.topics.checkpoints, claim.partition, claim.queue_manager
-    )
+    stored = read_checkpoints(target.bootstrap, target.topics, claim)
     return stored.load(usable[0])
 
 
