@@ -107,8 +107,7 @@ due AS (
     FROM eras AS era JOIN limited AS one
         ON era.queue_manager = one.queue_manager AND era.session = one.session
     JOIN {{manager_settings}} AS manager ON era.queue_manager = manager.queue_manager
-        AND from_position <= era.position
-        AND (until_position IS NULL OR era.position < until_position)
+        AND from_position <= era.position AND era.position < until_position
     LEFT JOIN {{operation_times}} AS began
         ON era.queue_manager = began.queue_manager AND began_at = began.position
     LEFT JOIN {{operation_times}} AS active

@@ -81,8 +81,7 @@ WITH judged AS (
         bool_and(is_told) AS is_told, min(due_us) AS first_us, max(due_us) AS last_us
     FROM (
         SELECT *, coalesce(least(own_us, lifetime_us), 9223372036854775807) AS due_us FROM {stays}
-        WHERE from_position <= left_at
-            AND (until_position IS NULL OR left_at <= until_position)
+        WHERE left_at BETWEEN from_position AND until_position
             AND (left_as = 'expired' OR left_to IN ('unacknowledged', 'uncommitted get'))
     )
     GROUP BY ALL

@@ -41,12 +41,12 @@ WHERE (published_at IS NULL) = (has_copies IS NOT NULL)
 # has it, by whatever settings were in force at that entry; what came so from another topic, which
 # names this one, is dropped. Where a binding hands the same message to this topic in that entry
 # too, either copy may be the one that came so: nothing is said of which.
-UNROUTED = unexpected(f"""
+UNROUTED = unexpected("""
 WITH
 unrouted AS (
     SELECT queue_manager, destination, store, kind, position, step, put_position, put_index,
         sequence, session, cause
-    FROM {{moves}}
+    FROM {moves}
     WHERE kind = 'topic' AND before IN ('new', 'uncommitted put') AND after = 'gone'
         AND cause IN ('dropped', 'moved')
 ),
@@ -54,9 +54,9 @@ told AS (
     SELECT one.queue_manager, one.destination, one.position, one.step, put_position, put_index,
         one.store, sequence, session, cause, is_sure AS is_handed_on,
         collect_set(IF(moves_unrouted, error_destination, '')) AS targets
-    FROM unrouted AS one JOIN {{settings}} USING (queue_manager, kind, destination, store)
-        LEFT JOIN {{handed_on}} USING (queue_manager, kind, store, sequence)
-    WHERE {may_stand("from_position", "until_position", "one.position")}
+    FROM unrouted AS one JOIN {settings} USING (queue_manager, kind, destination, store)
+        LEFT JOIN {handed_on} USING (queue_manager, kind, store, sequence)
+    WHERE one.position BETWEEN from_position AND until_position
     GROUP BY ALL
 ),
 judged AS (SELECT * FROM told WHERE is_handed_on IS NULL),
@@ -70,7 +70,7 @@ came AS (
 brought AS (
     SELECT DISTINCT queue_manager, position, put_position, put_index, destination,
         TRUE AS is_brought
-    FROM {{bound}}
+    FROM {bound}
 )
 SELECT queue_manager, position, store, sequence, coalesce(session, -1) AS session,
     'a message that no subscription wants did not go where its topic sends it' AS summary,

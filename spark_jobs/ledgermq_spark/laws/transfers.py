@@ -1,7 +1,6 @@
 """Law I: what leaves for elsewhere arrives once, and what nobody put came from somewhere."""
 
 from ledgermq_spark.laws.law import Law, altered_outcome, lost, unexpected
-from ledgermq_spark.laws.refusals.expressions import may_stand
 from ledgermq_spark.laws.storage import relocations
 
 # What is moved arrives, and what a binding hands on; what expires does where its destination says
@@ -41,23 +40,23 @@ WHERE coalesce(came, 0) NOT BETWEEN coalesce(must, 0) AND coalesce(may, 0)
 # What expired goes where its destination says, what came back too often or follows its group to the
 # error destination, what is moved by hand where its operator said, what is put to a topic where
 # bindings hand it on; by whatever settings were in force at that entry.
-NAMED = unexpected(f"""
+NAMED = unexpected("""
 WITH
 by_hand AS (
     SELECT queue_manager, replied_at AS position,
         coalesce(get_json_object(settings, '$.target'), '') AS target
-    FROM {{applied}}
+    FROM {applied}
     WHERE kind = 'MoveMessages' AND reply <> 'Refused'
 ),
 gone AS (
     SELECT moves.queue_manager, moves.position, put_position, put_index, store, sequence, target,
         collect_set(IF(cause = 'expired', expiry_destination, error_destination)) AS named,
         cause = 'moved' AND (max(target) IS NOT NULL OR is_sure IS NOT NULL) AS is_open
-    FROM {{moves}} AS moves JOIN {{settings}} USING (queue_manager, kind, destination, store)
+    FROM {moves} AS moves JOIN {settings} USING (queue_manager, kind, destination, store)
         LEFT JOIN by_hand USING (queue_manager, position)
-        LEFT JOIN {{handed_on}} USING (queue_manager, kind, store, sequence)
+        LEFT JOIN {handed_on} USING (queue_manager, kind, store, sequence)
     WHERE cause IN ('moved', 'expired') AND before <> 'published' AND NOT coalesce(is_sure, FALSE)
-        AND {may_stand("from_position", "until_position", "moves.position")}
+        AND moves.position BETWEEN from_position AND until_position
     GROUP BY moves.queue_manager, moves.position, put_position, put_index, store, sequence, cause,
         target, is_sure
 ),
@@ -68,7 +67,7 @@ targets AS (
     FROM gone
     UNION ALL
     SELECT queue_manager, position, put_position, put_index, destination, IF(is_sure, 1, 0)
-    FROM {{bound}}
+    FROM {bound}
 ),
 left_for AS (
     SELECT queue_manager, position, put_position, put_index, destination, sum(must) AS must,
@@ -79,10 +78,10 @@ left_for AS (
 came AS (
     SELECT queue_manager, position, put_position, put_index, destination, count(*) AS came,
         max(store) AS store, max(sequence) AS sequence
-    FROM {{arrived}} GROUP BY ALL
+    FROM {arrived} GROUP BY ALL
 ),
 elsewhere AS (
-    SELECT queue_manager, position FROM {{operations}} WHERE kind = 'CopyMessages'
+    SELECT queue_manager, position FROM {operations} WHERE kind = 'CopyMessages'
     UNION ALL
     SELECT queue_manager, position FROM by_hand WHERE target = ''
 )

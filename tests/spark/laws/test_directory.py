@@ -7,6 +7,7 @@ import pytest
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings, redelivery_of
+from ledgermq.wire.content.objects import LONG_MAX
 from ledgermq_spark.laws.places.directory import FIELDS, GIVEN, MANAGER_FIELDS, MANAGER_GIVEN
 from support.audits.engines import duck_engine
 from support.audits.testimonies import Logs
@@ -157,7 +158,7 @@ def test_what_stands_in_the_end_stands_in_the_state_with_these_settings(director
     found = {name: {} for name in states}
     for row in rows["settings"]:
         place = (row["kind"], row["destination"], row["store"])
-        if row["until_position"] is None and (row["queue_manager"], *place) not in gone:
+        if row["until_position"] == LONG_MAX and (row["queue_manager"], *place) not in gone:
             found[row["queue_manager"]][place] = {name: row[name] for name in (*GIVEN, *FIELDS)}
     assert found == {name: standing_in(state) for name, state in states.items()}
 
@@ -165,7 +166,7 @@ def test_what_stands_in_the_end_stands_in_the_state_with_these_settings(director
 def test_settings_of_the_queue_manager_are_those_of_the_state(directory):
     """Lifetime, quotas and storage are those that were given last."""
     states, rows = directory
-    last = [row for row in rows["manager_settings"] if row["until_position"] is None]
+    last = [row for row in rows["manager_settings"] if row["until_position"] == LONG_MAX]
     wanted = {name: manager_settings_of(state) for name, state in states.items()}
     names = [name for name in (*MANAGER_FIELDS, *MANAGER_GIVEN) if "journal" not in name]
     assert {row["queue_manager"]: {name: row[name] for name in names} for row in last} == wanted
@@ -179,7 +180,7 @@ def test_settings_are_in_force_from_the_operation_that_gives_them_to_the_next(di
         for row in rows["settings"]
         if row["queue_manager"] == "changing" and row["destination"] == "queue:q"
     ]
-    assert sorted(told) == [(1, 2, 5, -1), (2, 3, 5, 3), (3, 4, 7, 3), (5, None, 0, -1)]
+    assert sorted(told) == [(1, 2, 5, -1), (2, 3, 5, 3), (3, 4, 7, 3), (5, LONG_MAX, 0, -1)]
 
 
 def test_a_subscription_is_there_until_it_is_ended(directory):

@@ -29,12 +29,10 @@ asked AS (
         coalesce(CAST(get_json_object(header, '$.r') AS BIGINT), -1) AS asked_limit,
         coalesce(one.redelivery_limit, manager.redelivery_limit) AS given_limit
     FROM sent JOIN {{manager_settings}} AS manager ON sent.queue_manager = manager.queue_manager
-        AND manager.from_position < put_position
-        AND (manager.until_position IS NULL OR put_position <= manager.until_position)
+        AND manager.from_position < put_position AND put_position <= manager.until_position
     LEFT JOIN {{settings}} AS one ON sent.queue_manager = one.queue_manager
         AND sent.destination = one.destination AND one.kind <> 'subscription'
-        AND one.from_position <= put_position
-        AND (one.until_position IS NULL OR put_position < one.until_position)
+        AND one.from_position <= put_position AND put_position < one.until_position
 )
 SELECT * EXCEPT (life_ms, age_ms, asked_limit, given_limit, sent_us), asked_limit,
     IF(given_limit >= 0, given_limit, asked_limit) AS limit,
@@ -94,8 +92,7 @@ given AS (
     SELECT queue_manager, kind, store, sequence, IF(max(redelivery_limit) = min(redelivery_limit),
         max(redelivery_limit), NULL) AS given_limit
     FROM arrivals JOIN {settings} USING (queue_manager, kind, destination, store)
-    WHERE is_elsewhere AND from_position <= position
-        AND (until_position IS NULL OR position <= until_position)
+    WHERE is_elsewhere AND position BETWEEN from_position AND until_position
     GROUP BY ALL
 ),
 first AS (
@@ -146,7 +143,7 @@ FROM flown
         USING (queue_manager, session, consumer)
     JOIN {settings} USING (queue_manager, kind, destination, store)
 WHERE before IN ('unacknowledged', 'uncommitted get') AND cause NOT IN ('consumed', 'removed')
-    AND from_position < position AND (until_position IS NULL OR position <= until_position)
+    AND from_position < position AND position <= until_position
 """
 # Each stay of a message in a state, and the moments at which its own time and its lifetime are over
 # (§14). `until_position` is the entry at which it left, or one behind the last; a change of the
@@ -184,7 +181,7 @@ FROM moved JOIN times USING (queue_manager, store, kind, sequence)
     JOIN {{manager_settings}} AS manager USING (queue_manager)
 WHERE after <> 'gone'
     AND (left_at IS NULL OR manager.from_position <= left_at)
-    AND (manager.until_position IS NULL OR manager.until_position >= position)
+    AND manager.until_position >= position
 """
 # Messages that ever waited for a moment, where they did.
 FRAMES["waiting"] = """

@@ -18,7 +18,7 @@ judged AS (
         max(IF(bytes_max = 0, NULL, bytes_max)) AS bytes_max,
         bool_or(messages_max = 0) AS any_messages, bool_or(bytes_max = 0) AS any_bytes
     FROM puts JOIN {quotas} USING (queue_manager, store, kind)
-    WHERE from_position <= position AND (until_position IS NULL OR position <= until_position)
+    WHERE position BETWEEN from_position AND until_position
     GROUP BY ALL
 )
 SELECT queue_manager, position, store, -1 AS sequence, -1 AS session,
@@ -57,8 +57,8 @@ ordered AS (
 policies AS (
     SELECT one.*, coalesce(bool_and(blocking_send_policy = 'FIFO'), TRUE) AS is_fifo
     FROM ordered AS one LEFT JOIN {quotas} AS quota ON one.queue_manager = quota.queue_manager
-        AND one.destination = quota.destination AND from_position <= taken_at
-        AND (until_position IS NULL OR taken_at <= until_position)
+        AND one.destination = quota.destination
+        AND taken_at BETWEEN from_position AND until_position
     WHERE taken_at IS NOT NULL
     GROUP BY ALL
 )
@@ -102,7 +102,7 @@ limited AS (
         seen_at = seen.position AND quota.destination IS NOT NULL AS is_alone
     FROM seen JOIN {quotas} AS quota ON seen.queue_manager = quota.queue_manager
         AND (seen.destination = quota.destination OR quota.destination IS NULL)
-        AND from_position <= seen_at AND (until_position IS NULL OR seen_at < until_position)
+        AND from_position <= seen_at AND seen_at < until_position
 ),
 timeline AS (
     SELECT queue_manager, store, kind, position AS at, step, messages AS held, bytes AS held_bytes,
@@ -132,7 +132,7 @@ SELECT judged.queue_manager, at AS position, -1 AS store, -1 AS sequence, sessio
     'a put waited though there was room for it' AS summary, 'put' AS expected,
     concat('put at ', position, ' waits') AS found
 FROM judged JOIN {manager_settings} AS manager ON judged.queue_manager = manager.queue_manager
-    AND from_position <= at AND (until_position IS NULL OR at < until_position)
+    AND from_position <= at AND at < until_position
 WHERE NOT is_full AND segments_max = 0
 """)
 # One that found a quota used up, above its resume mark, is not put before that has drained to it:
@@ -154,8 +154,7 @@ marked AS (
     FROM {waiting_puts} AS one JOIN admitted USING (queue_manager, position, answered_at)
     JOIN marks AS mark ON mark.queue_manager = one.queue_manager
         AND (one.destination = mark.destination OR mark.destination IS NULL)
-        AND from_position < one.position
-        AND (until_position IS NULL OR until_position > answered_at)
+        AND from_position < one.position AND answered_at < until_position
 ),
 -- What others were put last before it was, and where.
 others AS (
@@ -196,7 +195,7 @@ timeline AS (
         SELECT * FROM {held} LEFT SEMI JOIN marked USING (queue_manager, store, kind)
     ) AS held LEFT JOIN marks AS mark ON mark.queue_manager = held.queue_manager
         AND mark.store = held.store AND mark.kind = held.kind AND from_position <= position
-        AND (until_position IS NULL OR position < until_position)
+        AND position < until_position
     UNION ALL
     SELECT queue_manager, store, kind, IF(ends, answered_at, since_at),
         IF(ends, step, 9223372036854775807), 0, NULL, NULL, NULL, struct(position, session, since,
@@ -243,8 +242,7 @@ too_large AS (
     SELECT DISTINCT one.queue_manager, one.position, TRUE AS is_too_large
     FROM {waiting_puts} AS one JOIN {quotas} AS quota ON one.queue_manager = quota.queue_manager
         AND (one.destination = quota.destination OR quota.destination IS NULL)
-        AND from_position <= answered_at
-        AND (until_position IS NULL OR answered_at <= until_position)
+        AND answered_at BETWEEN from_position AND until_position
     WHERE messages_max BETWEEN 1 AND messages - 1 OR bytes_max BETWEEN 1 AND bytes - 1
 ),
 refusals AS (
@@ -331,8 +329,7 @@ FROM held JOIN {settings} USING (queue_manager, store, kind, destination)
     JOIN (SELECT queue_manager, store, kind, sequence, coalesce(
         get_json_object(header, '$.g.f') LIKE '%s%', FALSE) AS is_segment FROM {lives})
         USING (queue_manager, store, kind, sequence)
-WHERE change = 1 AND NOT is_segment AND from_position <= position
-    AND (until_position IS NULL OR position <= until_position)
+WHERE change = 1 AND NOT is_segment AND position BETWEEN from_position AND until_position
 GROUP BY queue_manager, position, step, store, sequence, session
 HAVING bool_and(unacknowledged_max > 0 AND holds > unacknowledged_max)
 """)

@@ -76,7 +76,7 @@ judged AS (
             USING (queue_manager, store, kind, sequence, position, step)
         JOIN {settings} USING (queue_manager, store, kind, destination)
     WHERE limit IS NOT NULL
-        AND from_position < position AND (until_position IS NULL OR position <= until_position)
+        AND from_position < position AND position <= until_position
 )
 SELECT queue_manager, position, store, sequence, session,
     'a message that returned goes or stays against its redelivery limit' AS summary,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq_spark.laws.order.event import Event
-from ledgermq_spark.laws.refusals.expressions import stands
 from ledgermq_spark.log.rows import columns_of
 
 FRAMES: dict[str, str] = {}
@@ -177,23 +176,23 @@ WHERE opened_at < position AND coalesce(closed_at >= position, TRUE)
 """
 # Each message in a group of a Put that was refused at once, for its groups (`cause`) or for what is
 # asked after them: `number` is its place in the Put, `before` the state that it would have had.
-REFUSED_PUTS: Final = f"""
+REFUSED_PUTS: Final = """
 SELECT one.queue_manager, store, position, one.index, 'refused put' AS what,
     IF(mode = 'TRANSACTED', 'uncommitted put', 'new') AS before, told_reason AS cause, session,
     at AS number, header AS text, priorities[at] AS priority, TRUE AS flag
 FROM (
     SELECT queue_manager, position, told_index AS index, mode, told_reason, session, target,
         priorities, at, header
-    FROM {{conduct}} LATERAL VIEW posexplode(headers) AS at, header
+    FROM {conduct} LATERAL VIEW posexplode(headers) AS at, header
     WHERE conduct = 'next' AND kind = 'Put' AND grouped AND told_reason IN ('group-clash',
         'unit-of-work-inconsistent', 'transaction-too-large', 'setting-invalid', 'commit-waiting',
         'quota-exceeded', 'storage-full') AND header LIKE '%"g":%'
 ) AS one
 JOIN (
     SELECT queue_manager, destination AS target, store, from_position, until_position
-    FROM {{settings}} WHERE kind = 'queue'
+    FROM {settings} WHERE kind = 'queue'
 ) AS place ON place.queue_manager = one.queue_manager AND place.target = one.target
-    AND {stands("from_position", "until_position", "position")}
+    AND from_position < position AND position < until_position
 """
 SETTINGS: Final = """
 SELECT queue_manager, store, position, index, 'settings' AS what, to_json(struct(

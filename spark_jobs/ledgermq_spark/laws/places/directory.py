@@ -3,7 +3,7 @@
 Read off the operations that took effect, so also what never had a message is known. An entry is
 applied in two parts: what falls due, and its operation with all that follows from it. What an
 operation at `from_position` gives is in force for its own part of that entry; what fell due before
-it went by the row whose `until_position` is that.
+it went by the row whose `until_position` is that; what is still in force has the highest there is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ledgermq.protocol.settings import (
     REDELIVERY_FIELDS,
     TOPIC_FIELDS,
 )
-from ledgermq_spark.laws.refusals.expressions import may_stand, spelled, stands
+from ledgermq_spark.laws.refusals.expressions import spelled
 from ledgermq_spark.log.headers import MANAGER_SETTINGS
 
 FRAMES: dict[str, str] = {}
@@ -244,7 +244,7 @@ beginnings AS (
     WHERE made_at <= position AND (gone_at IS NULL OR position < gone_at)
 )
 SELECT queue_manager, kind, destination, store, position AS from_position,
-    coalesce(lead(position) OVER life, gone_at) AS until_position,
+    coalesce(lead(position) OVER life, gone_at, 9223372036854775807) AS until_position,
     {_in_force(GIVEN, FIELDS)}
 FROM beginnings LEFT JOIN given USING (queue_manager, destination, position)
 WINDOW life AS (PARTITION BY queue_manager, destination, store ORDER BY position)
@@ -272,7 +272,7 @@ own AS (
         greatest(from_position, one.store), until_position, {", ".join((*GIVEN, *FIELDS))}
     FROM {{stores}} AS one JOIN {{destination_settings}} AS topic USING (queue_manager, destination)
     WHERE one.kind = 'subscription' AND topic.store = one.topic_store
-        AND (until_position IS NULL OR one.store < until_position)
+        AND one.store < until_position
 ),
 told AS (
     SELECT queue_manager, from_position, struct({", ".join(REDELIVERY_FIELDS)}) AS rule
@@ -280,7 +280,8 @@ told AS (
 ),
 rules AS (
     SELECT queue_manager AS whose, rule, from_position AS begins_at,
-        lead(from_position) OVER (PARTITION BY queue_manager ORDER BY from_position) AS ends_at
+        lead(from_position, 1, 9223372036854775807) OVER (
+            PARTITION BY queue_manager ORDER BY from_position) AS ends_at
     FROM (
         SELECT *, lag(rule) OVER (PARTITION BY queue_manager ORDER BY from_position) AS before
         FROM told
@@ -291,8 +292,7 @@ SELECT queue_manager, kind, destination, store, greatest(from_position, begins_a
     least(until_position, ends_at) AS until_position,
     {", ".join(_in_force_of(name) for name in (*GIVEN, *FIELDS))}
 FROM own JOIN rules ON whose = queue_manager
-    AND (until_position IS NULL OR begins_at < until_position)
-    AND (ends_at IS NULL OR from_position < ends_at)
+    AND begins_at < until_position AND from_position < ends_at
 """
 # Those of the queue manager: the first row is before all entries.
 FRAMES["manager_settings"] = f"""
@@ -304,7 +304,8 @@ WITH given AS (
     SELECT DISTINCT queue_manager, -1, NULL, NULL, from_json(NULL, '{schema_of(MANAGER_GIVEN)}')
     FROM {{operations}}
 )
-SELECT queue_manager, position AS from_position, lead(position) OVER life AS until_position,
+SELECT queue_manager, position AS from_position,
+    lead(position, 1, 9223372036854775807) OVER life AS until_position,
     {_in_force(MANAGER_GIVEN, MANAGER_FIELDS)}
 FROM given WINDOW life AS (PARTITION BY queue_manager ORDER BY position)
 """
@@ -320,7 +321,7 @@ WITH told AS (
 )
 SELECT * EXCEPT (kind)
 FROM (
-    SELECT *, lead(from_position) OVER (
+    SELECT *, lead(from_position, 1, 9223372036854775807) OVER (
         PARTITION BY queue_manager, topics, destination ORDER BY from_position) AS until_position
     FROM told
 )
@@ -328,25 +329,25 @@ WHERE kind = 'Bind'
 """
 # Messages that sessions put to topics, with each destination that a binding hands them on to. One
 # that began or ended at the entry itself may have done so before or after: `is_sure` is false.
-FRAMES["bound"] = rf"""
+FRAMES["bound"] = r"""
 WITH
 published AS (
     SELECT queue_manager, destination AS topic, store, sequence, position, put_position, put_index,
         time_us
-    FROM {{moves}}
+    FROM {moves}
     WHERE kind = 'topic' AND sequence >= 0 AND before IN ('new', 'uncommitted put')
         AND session >= 0 AND destination NOT LIKE 'topic:temporary/%'
 ),
 offered AS (
     SELECT one.*, destination, selector,
-        {stands("from_position", "until_position", "position")} AS is_there
-    FROM published AS one JOIN {{bindings}} USING (queue_manager)
-    WHERE {may_stand("from_position", "until_position", "position")} AND destination <> topic
+        from_position < position AND position < until_position AS is_there
+    FROM published AS one JOIN {bindings} USING (queue_manager)
+    WHERE position BETWEEN from_position AND until_position AND destination <> topic
         AND substr(topic, 7) RLIKE concat(r'\A', name, r'\z')
 )
 SELECT queue_manager, topic, store, sequence, position, put_position, put_index, destination,
     bool_or(is_there) AS is_sure
-FROM offered JOIN {{puts}} USING (queue_manager, put_position, put_index)
+FROM offered JOIN {puts} USING (queue_manager, put_position, put_index)
 WHERE suits(selector, IF(selector = '', NULL, struct(message_id, priority, persistent,
     offered.time_us, header)), FALSE)
 GROUP BY ALL

@@ -54,7 +54,7 @@ WITH asked AS (
     SELECT one.*, consumer_highest, place.store, automatic_creation
     FROM {{conduct}} AS one JOIN {{units}} USING (queue_manager, session, position)
     JOIN {{manager_settings}} AS manager ON manager.queue_manager = one.queue_manager
-        AND {stands("manager.from_position", "manager.until_position", "one.position")}
+        AND manager.from_position < one.position AND one.position < manager.until_position
     {place("place", "one.target")}
     WHERE one.kind = 'OpenConsumer'
 )

@@ -89,8 +89,8 @@ SELECT one.queue_manager, one.position, FALSE AS late, CASE
 FROM (SELECT * FROM {{named_places}} WHERE kind NOT LIKE 'Delete%') AS one
 {place("expiry", "expiry_target")} {place("error", "error_target")}
 LEFT JOIN {{destination_settings}} AS was ON was.queue_manager = one.queue_manager
-    AND was.store = one.store AND was.from_position < one.position
-    AND (was.until_position IS NULL OR was.until_position >= one.position)
+    AND was.store = one.store
+    AND was.from_position < one.position AND one.position <= was.until_position
 """
 FRAMES["deleting_reasons"] = f"""
 WITH
@@ -128,7 +128,7 @@ named AS (
         UNION ALL
         SELECT queue_manager, from_position, until_position, destination FROM {{bindings}}
     ) AS one ON one.queue_manager = asked.queue_manager AND named = destination
-        AND {stands("from_position", "until_position", "position")}
+        AND from_position < position AND position < until_position
     GROUP BY ALL
 ),
 durable AS (
@@ -169,8 +169,7 @@ SELECT one.queue_manager, one.position, FALSE AS late, CASE
 FROM one {place("place", "one.target")}
 LEFT JOIN {{bindings}} AS standing ON standing.queue_manager = one.queue_manager
     AND standing.destination = one.target AND standing.topics = one.topics
-    AND from_position < one.position
-    AND (until_position IS NULL OR until_position >= one.position)
+    AND from_position < one.position AND one.position <= until_position
 """
 # The most of each setting of the queue manager that is asked by itself.
 MOST = {
@@ -191,7 +190,7 @@ WITH asked AS (
             from_json(settings, '{schema_of(MANAGER_GIVEN)}') AS told
         FROM {{conduct}} WHERE conduct = 'next' AND kind = 'AlterQueueManager'
     ) AS one JOIN {{manager_settings}} AS before ON before.queue_manager = one.queue_manager
-        AND from_position < position AND (until_position IS NULL OR until_position >= position)
+        AND from_position < position AND position <= until_position
 )
 SELECT one.queue_manager, position, FALSE AS late, CASE WHEN
     {" OR ".join(f"coalesce({one} NOT BETWEEN 0 AND {most}, FALSE)" for one, most in MOST.items())}

@@ -6,7 +6,7 @@ before, is told by the moves of many: there the answer is believed, where it can
 
 from ledgermq.protocol import limits
 from ledgermq_spark.laws.once.sources import LAST
-from ledgermq_spark.laws.refusals.expressions import BYTES, is_destination, is_name, name_in, stands
+from ledgermq_spark.laws.refusals.expressions import BYTES, is_destination, is_name, name_in
 
 FRAMES: dict[str, str] = {}
 
@@ -31,10 +31,10 @@ asked AS (
         coalesce(place.deduplication_ids_max, 0) > 0 AS looks_for_ids
     FROM {{conduct}} AS one JOIN {{units}} USING (queue_manager, session, position)
     JOIN {{manager_settings}} AS manager ON manager.queue_manager = one.queue_manager
-        AND {stands("manager.from_position", "manager.until_position", "one.position")}
+        AND manager.from_position < one.position AND one.position < manager.until_position
     LEFT JOIN {{settings}} AS place ON place.queue_manager = one.queue_manager
         AND place.destination = one.target AND place.kind <> 'subscription'
-        AND {stands("place.from_position", "place.until_position", "one.position")}
+        AND place.from_position < one.position AND one.position < place.until_position
     LEFT JOIN (
         SELECT queue_manager, position, taken_before, sources_before FROM {{put_parts}}
     ) AS part ON part.queue_manager = one.queue_manager AND part.position = one.position

@@ -117,8 +117,8 @@ compared AS (
         size_bytes + IF(coalesce(active.clean_at < struct(puts.position, step), FALSE), 0,
             coalesce(active.appended_bytes, 0)) AS due_bytes
     FROM {appended} AS puts JOIN {manager_settings} AS setting
-        ON puts.queue_manager = setting.queue_manager AND position > from_position
-        AND (until_position IS NULL OR position <= until_position)
+        ON puts.queue_manager = setting.queue_manager
+        AND from_position < position AND position <= until_position
 )
 SELECT queue_manager, position, -1 AS store, -1 AS sequence, -1 AS session,
     IF(stays, 'a segment took more than it may', 'a segment was left before it was full, or one '
@@ -174,8 +174,8 @@ SELECT used.queue_manager, position, -1 AS store, -1 AS sequence, -1 AS session,
     'more segments are in use than there may be' AS summary,
     segments_max AS expected, count AS found
 FROM {segments_used} AS used JOIN {manager_settings} AS setting
-    ON used.queue_manager = setting.queue_manager AND position > from_position
-    AND (until_position IS NULL OR position <= until_position)
+    ON used.queue_manager = setting.queue_manager
+    AND from_position < position AND position <= until_position
     LEFT SEMI JOIN {appended} AS begun ON begun.queue_manager = used.queue_manager
         AND begun.position = used.position AND active.segment <> segment
     LEFT ANTI JOIN {manager_settings} AS said ON said.queue_manager = used.queue_manager

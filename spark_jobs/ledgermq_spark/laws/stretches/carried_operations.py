@@ -299,7 +299,8 @@ WHERE kind NOT IN ('Put', 'OpenConsumer') AND replied_at >= made_at
 FRAMES["carried_bindings"] = """
 SELECT queue_manager, applied.position
 FROM {applied} AS applied JOIN (
-    SELECT queue_manager, from_position AS replied_at FROM {bindings} WHERE until_position IS NULL
+    SELECT queue_manager, from_position AS replied_at FROM {bindings}
+    WHERE until_position = 9223372036854775807
 ) USING (queue_manager, replied_at)
 WHERE kind = 'Bind'
 """
