@@ -357,13 +357,9 @@ def job(
     from ledgermq_spark.log.machine import CORES_VARIABLE
     from ledgermq_spark.log.session import BRIEF_OPERATIONS_MAX, spark_session
 
-    cores = 1 if what == "proof_on_one_core" else 2
-    # DuckDB asks for that, too.
-    os.environ[CORES_VARIABLE] = str(cores)
+    os.environ[CORES_VARIABLE] = "1" if what == "proof_on_one_core" else "2"
     brief = operations <= BRIEF_OPERATIONS_MAX
-    spark = spark_session(
-        cores=cores, directory=directory / "spark", log_level="ERROR", brief=brief
-    )
+    spark = spark_session(directory=directory / "spark", log_level="ERROR", brief=brief)
     given: dict[str, Any] = {
         "topic_prefix": topic_prefix,
         "spark": spark,

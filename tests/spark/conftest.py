@@ -1,11 +1,14 @@
 """One Spark session for all tests of the Spark jobs, and one judgement of many logs."""
 
+import os
 from collections import defaultdict
 from contextlib import chdir
+from unittest.mock import patch
 
 import pytest
 
 from ledgermq_spark.laws.all_laws import LAWS
+from ledgermq_spark.log.machine import MEMORY_VARIABLE
 from ledgermq_spark.log.session import spark_session
 from support.audits.engines import duck_engine
 from support.audits.lawful_logs import lawful_logs
@@ -18,10 +21,9 @@ def spark(tmp_path_factory):
     """A local Spark session with the Kafka connector, tuned for logs of a few hundred records."""
     # Python's processes find what tests define below the directory in which Spark was started,
     # which the first test that asks for it may have left.
-    with chdir(ROOT):
+    with chdir(ROOT), patch.dict(os.environ, {MEMORY_VARIABLE: "2500m"}):
         session = spark_session(
             directory=tmp_path_factory.mktemp("spark"),
-            driver_memory="2500m",
             log_level="ERROR",
             # Compiling code costs more here than it could win: for Java, and below for Spark.
             brief=True,

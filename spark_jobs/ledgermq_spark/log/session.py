@@ -81,8 +81,6 @@ def is_submitted() -> bool:
 
 def spark_session(
     *,
-    cores: int | None = None,
-    driver_memory: str | None = None,
     directory: Path | None = None,
     log_level: str = "WARN",
     java_options: str = COLLECTOR,
@@ -91,13 +89,10 @@ def spark_session(
 ) -> SparkSession:
     """Return the running Spark session, or start one.
 
-    In a program that `spark-submit` started, only `log_level` counts.
+    How many processors and how much memory it takes says `machine`. In a program that
+    `spark-submit` started, only `log_level` counts.
 
     Args:
-        cores: Processors that it keeps busy, and partitions of a shuffle of a job that is not
-            brief; unless given, what `machine.cores` says.
-        driver_memory: Heap of the Java process, which is all there is; unless given, what
-            `machine.memory` says.
         directory: Where Spark spills and keeps its files; a fresh temporary one if not given.
         log_level: Of Spark's own log.
         java_options: Of the Java process, in place of the collector that suits jobs.
@@ -134,12 +129,12 @@ def spark_session(
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # The tasks' Python is chosen by this variable; the setting of that name comes too late.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    cores = cores or machine.cores()
+    cores = machine.cores()
     builder = SparkSession.builder.master(f"local[{cores}]").appName(APPLICATION)
     if brief:
         java_options = f"{QUICK_START} {CODE_CACHE} {java_options}"
     java_options = f"{_archive_of_chosen_java()} {java_options}"
-    settings = _settings(scratch, jars, driver_memory or machine.memory(cores), java_options)
+    settings = _settings(scratch, jars, machine.memory(cores), java_options)
     settings |= partitions(BRIEF_PARTITIONS if brief else cores) | (SMALL_PAGES if brief else {})
     settings |= DELTA_SETTINGS if delta else {}
     Path(scratch).mkdir(parents=True, exist_ok=True)
