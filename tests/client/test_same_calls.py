@@ -165,6 +165,9 @@ class Run:
             await self.call("receive at the end", self.consumer.receive, 0)
         target = self.draw.choice([*(self.queue() for _ in range(9)), "queue:", "x"])
         options = self.some(CONSUMER_OPTIONS, 0.04)
+        if options.get("subscription"):
+            # Of this script alone: durable ones stay, and others play on the same broker.
+            options["subscription"] = f"{self.name}.s"
         made = await self.call("consume", self.session.consumer, target, **options)
         self.consumer = made or self.consumer
 
@@ -211,7 +214,8 @@ class Run:
         made = await self.call("temporary", self.session.temporary_queue)
         ended = self.draw.choice([made, "queue:x", "queue:temporary/x/1", "zzz"])
         await self.call("delete", self.session.delete_temporary, ended)
-        await self.call("unsubscribe", self.session.unsubscribe, self.draw.choice(["s", ""]))
+        ended = self.draw.choice([f"{self.name}.s", ""])
+        await self.call("unsubscribe", self.session.unsubscribe, ended)
         requestor = await self.call("requestor", self.session.requestor, self.queue())
         if requestor is not None:
             await self.call("end of it", requestor.close)

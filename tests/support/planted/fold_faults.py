@@ -103,6 +103,10 @@ def _tells_of_one(original: Any) -> Any:
     return tell_handing
 
 
+def _nobody(original: Any) -> Any:
+    return lambda *_: {}
+
+
 def _stays_on(original: Any) -> Any:
     return lambda self, position, *, on: original(self, position, on=True)
 
@@ -210,8 +214,8 @@ CONNECTIONS = Family(
         Fault(
             "open puts outlive their temporary destination",
             temporaries,
-            "_drop_open_puts",
-            does_nothing,
+            "_putting",
+            _nobody,
         ),
     ),
     played_in("connections"),

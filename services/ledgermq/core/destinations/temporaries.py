@@ -47,11 +47,7 @@ def check_owner(found: Queue, session: Session) -> Refusal | None:
 def end_temporaries(entry: Entry, connection: Connection) -> None:
     """Ends what belongs to a connection that is over; open puts of others to it vanish."""
     owned = connection.owned.copy()
-    putting: dict[str, list[Session]] = {}
-    if any(one.counts[UNCOMMITTED] for one in owned.values()):
-        for session in entry.state.sessions.values():
-            for destination in [one for one in session.open_puts if one in owned]:
-                putting.setdefault(destination, []).append(session)
+    putting = _putting(entry, owned)
     for destination, found in owned.items():
         for session in putting.get(destination, ()):
             messages = session.open_puts.pop(destination)
@@ -62,3 +58,13 @@ def end_temporaries(entry: Entry, connection: Connection) -> None:
         session.open_ids = [one for one in session.open_ids if one.destination not in owned]
         for key in [one for one in session.open_groups if one[0] in owned]:
             del session.open_groups[key]
+
+
+def _putting(entry: Entry, owned: dict[str, Queue]) -> dict[str, list[Session]]:
+    """The sessions with open puts to these destinations, by destination."""
+    putting: dict[str, list[Session]] = {}
+    if any(one.counts[UNCOMMITTED] for one in owned.values()):
+        for session in entry.state.sessions.values():
+            for destination in [one for one in session.open_puts if one in owned]:
+                putting.setdefault(destination, []).append(session)
+    return putting
