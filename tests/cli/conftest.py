@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -19,7 +20,9 @@ import pytest
 
 import ledgermq
 from ledgermq.cli.main import main
+from ledgermq.cli.options.target import Target
 from ledgermq.processor.worker.supervisor import running_installation
+from ledgermq.testing import MemoryBroker
 from support.brokers.brief_brokers import brief_brokers
 from support.brokers.lent_connection import LentConnection
 from support.terminal import Terminal
@@ -130,6 +133,25 @@ def plain(capsys, monkeypatch, tmp_path) -> Run:
         return Answer(code=code, out=out, err=err)
 
     return run
+
+
+@pytest.fixture
+def broker_in_memory() -> MemoryBroker:
+    """A queue manager in memory."""
+    return MemoryBroker()
+
+
+@pytest.fixture
+def memory(plain, monkeypatch, broker_in_memory) -> Run:
+    """Calls a command that speaks to a queue manager in memory."""
+
+    @contextlib.contextmanager
+    def connect(_: Target, *, client_id: str | None = None) -> Iterator[ledgermq.Connection]:
+        with broker_in_memory.connect(client_id=client_id) as connection:
+            yield connection
+
+    monkeypatch.setattr(Target, "connect", connect)
+    return plain
 
 
 @pytest.fixture

@@ -1,33 +1,16 @@
 """`ledgermq queue purge|move`, `msg` and `dlq` on a queue manager in memory."""
 
-import contextlib
-
 import pytest
 
-from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
-from ledgermq.testing import MemoryBroker
 
 WHY = ("--reason", "tidying", "--yes")
 
 
 @pytest.fixture
-def broker():
-    """A queue manager in memory."""
-    return MemoryBroker()
-
-
-@pytest.fixture
-def memory(plain, monkeypatch, broker):
-    """Calls a command that speaks to it."""
-
-    @contextlib.contextmanager
-    def connect(target, *, client_id=None):
-        with broker.connect(client_id=client_id) as connection:
-            yield connection
-
-    monkeypatch.setattr(Target, "connect", connect)
-    return plain
+def broker(broker_in_memory):
+    """The queue manager that commands speak to."""
+    return broker_in_memory
 
 
 def put(broker, queue, *bodies, **more):

@@ -1,32 +1,15 @@
 """`ledgermq txn` and `ledgermq session`: what others have open, and its end, in memory."""
 
-import contextlib
-
 import pytest
 
 import ledgermq
-from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
-from ledgermq.testing import MemoryBroker
 
 
 @pytest.fixture
-def broker():
-    """A queue manager in memory."""
-    return MemoryBroker()
-
-
-@pytest.fixture
-def memory(plain, monkeypatch, broker):
-    """Calls a command that speaks to it."""
-
-    @contextlib.contextmanager
-    def connect(target, *, client_id=None):
-        with broker.connect(client_id=client_id) as connection:
-            yield connection
-
-    monkeypatch.setattr(Target, "connect", connect)
-    return plain
+def broker(broker_in_memory):
+    """The queue manager that commands speak to."""
+    return broker_in_memory
 
 
 @pytest.fixture

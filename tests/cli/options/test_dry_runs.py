@@ -1,14 +1,11 @@
 """A dry run refuses what its command refuses in earnest; on a queue manager in memory."""
 
-import contextlib
 from itertools import chain
 
 import pytest
 
-from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
 from ledgermq.protocol.limits import ACTOR_CHARACTERS_MAX, DESCRIPTION_CHARACTERS_MAX
-from ledgermq.testing import MemoryBroker
 
 BY_HAND = (
     ("queue", "purge", "a"),
@@ -24,22 +21,9 @@ BY_HAND = (
 
 
 @pytest.fixture
-def broker():
-    """A queue manager in memory."""
-    return MemoryBroker()
-
-
-@pytest.fixture
-def memory(plain, monkeypatch, broker):
-    """Calls a command that speaks to it."""
-
-    @contextlib.contextmanager
-    def connect(_target, *, client_id=None):
-        with broker.connect(client_id=client_id) as connection:
-            yield connection
-
-    monkeypatch.setattr(Target, "connect", connect)
-    return plain
+def broker(broker_in_memory):
+    """The queue manager that commands speak to."""
+    return broker_in_memory
 
 
 @pytest.mark.parametrize("command", BY_HAND, ids=" ".join)

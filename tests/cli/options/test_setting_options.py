@@ -1,34 +1,10 @@
 """Settings on the command line: an option for each, in memory."""
 
-import contextlib
-
 import click
 import pytest
 
 from ledgermq.cli.options.setting_options import Duration, duration_text
-from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
-from ledgermq.testing import MemoryBroker
-
-
-@pytest.fixture
-def broker_in_memory():
-    """A queue manager in memory."""
-    return MemoryBroker()
-
-
-@pytest.fixture
-def memory(plain, monkeypatch, broker_in_memory):
-    """Calls a command that speaks to a queue manager in memory."""
-    broker = broker_in_memory
-
-    @contextlib.contextmanager
-    def connect(target, *, client_id=None):
-        with broker.connect(client_id=client_id) as connection:
-            yield connection
-
-    monkeypatch.setattr(Target, "connect", connect)
-    return plain
 
 
 @pytest.mark.parametrize(
