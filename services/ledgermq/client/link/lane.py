@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import random
+from functools import partial
 from typing import Final
 
 from confluent_kafka import (
@@ -22,7 +23,7 @@ from ledgermq.client.sansio.log_clock import LogClock
 from ledgermq.client.settings import ConnectionSettings
 from ledgermq.errors import BrokerUnavailableError, LedgerMQError, LogError
 from ledgermq.wire.framing.confluent import value_of
-from ledgermq.wire.kafka.access import denied, partition_count_of, text_of
+from ledgermq.wire.kafka.access import ask, denied, partition_count_of, text_of
 from ledgermq.wire.topics.log_topics import lane_partition
 from ledgermq.wire.topics.reading import close_aside, offsets_of
 from ledgermq.wire.topics.registry import Claim
@@ -81,7 +82,12 @@ class LaneReader:
         topics = self._settings.topics
         for name in (topics.registry, topics.operations, topics.outcomes, topics.questions):
             try:
-                found = partition_count_of(self._consumer, name, reports, timeout_seconds, kafka)
+                found = ask(
+                    partial(partition_count_of, self._consumer, name, kafka=kafka),
+                    self._consumer.poll,
+                    reports,
+                    timeout_seconds,
+                )
             except KafkaException as error:
                 raise BrokerUnavailableError(
                     f"no Kafka broker answers at {bootstrap} ({text_of(error, reports)}): "

@@ -118,11 +118,7 @@ def metadata_of(client: Any, reports: Reports, timeout_seconds: float) -> Any:
 
 
 def partition_count_of(
-    consumer: Any,
-    topic: str,
-    reports: Reports,
-    timeout_seconds: float,
-    kafka: KafkaSettings | None = None,
+    consumer: Any, topic: str, timeout_seconds: float, kafka: KafkaSettings | None = None
 ) -> int:
     """How many partitions a topic has, 0 if there is none; nothing is asked of all the others.
 
@@ -130,28 +126,14 @@ def partition_count_of(
 
     Raises:
         AccessDeniedError: Kafka does not let us know.
-        Exception: What `ask` raises.
+        KafkaException: It did not answer.
     """
-    answer = ask(
-        lambda seconds: consumer.list_topics(topic, timeout=seconds),
-        consumer.poll,
-        reports,
-        timeout_seconds,
-    )
-    found = answer.topics[topic]
+    found = consumer.list_topics(topic, timeout=timeout_seconds).topics.get(topic)
+    if found is None:
+        return 0
     if found.error is not None and (refused := denied(found.error, topic, "Describe", kafka)):
         raise refused
     return len(found.partitions)
-
-
-def raise_if_hidden(
-    client: Any, topic: str, timeout_seconds: float, kafka: KafkaSettings | None = None
-) -> None:
-    """Raises AccessDeniedError where Kafka only does not say that a topic is there."""
-    found = client.list_topics(topic, timeout=timeout_seconds).topics.get(topic)
-    error = None if found is None else found.error
-    if error is not None and (refused := denied(error, topic, "Describe", kafka)) is not None:
-        raise refused
 
 
 def denied(

@@ -19,7 +19,6 @@ from ledgermq.wire.kafka.access import (
     ask,
     denied,
     partition_count_of,
-    raise_if_hidden,
     text_of,
 )
 from ledgermq.wire.kafka.settings import (
@@ -143,7 +142,7 @@ def _ask_while_it_comes_up(
             time.sleep(AGAIN_SECONDS)
             # Has librdkafka ask for the topic: what it does not know it takes for what never is.
             with suppress(KafkaException):
-                raise_if_hidden(consumer, topic, left, kafka)
+                partition_count_of(consumer, topic, left, kafka)
 
 
 def take_batch(
@@ -248,8 +247,8 @@ class PartitionReader:
     def partition_count(self, topic: str) -> int:
         """0 if there is no such topic; LogUnreadableError if Kafka does not answer."""
         try:
-            return partition_count_of(
-                self._consumer, topic, self._reports, self._timeout_seconds, self._kafka
+            return self._ask(
+                lambda seconds: partition_count_of(self._consumer, topic, seconds, self._kafka)
             )
         except KafkaException as error:
             raise LogUnreadableError(text_of(error, self._reports)) from error
