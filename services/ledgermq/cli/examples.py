@@ -7,6 +7,7 @@ from typing import Final
 EXAMPLES: Final = {
     "up": ("ledgermq up --data-dir ledgermq-data",),
     "worker": ("ledgermq worker --bootstrap kafka-1:9092,kafka-2:9092 --name worker-1",),
+    "top": ("ledgermq top", "ledgermq top 'orders.*' --sort oldest_seconds --interval 10"),
     "manager alter": (
         "ledgermq manager alter --redelivery-limit 5 --error-destination queue:dead",
         "ledgermq manager alter --maximum-lifetime 7d",
@@ -21,7 +22,10 @@ EXAMPLES: Final = {
         "ledgermq queue alter orders --messages-max none --puts-disabled",
     ),
     "queue delete": ("ledgermq queue delete orders --purge --yes",),
-    "queue list": ("ledgermq queue list 'orders.*' 'bills.*'",),
+    "queue list": (
+        "ledgermq queue list 'orders.*' 'bills.*'",
+        "ledgermq queue list --columns name,current,first_enqueued_at --sort current",
+    ),
     "queue move": ("ledgermq queue move orders orders.old --reason 'made room' --dry-run",),
     "queue purge": (
         "ledgermq queue purge orders --selector \"region = 'EU'\" --reason 'a load test'",

@@ -32,6 +32,7 @@ _SECTIONS: Final = {
         "worker": "ledgermq.cli.commands.worker",
         "doctor": "ledgermq.cli.commands.doctor",
         "check": "ledgermq.cli.commands.check",
+        "top": "ledgermq.cli.commands.top",
     },
     "Queues and topics": {
         "manager": "ledgermq.cli.commands.managers",

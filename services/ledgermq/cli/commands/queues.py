@@ -16,6 +16,7 @@ from ledgermq.cli.options.setting_options import given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.deleting import confirm_deletion, tell_dry_run, why_queue_stays
 from ledgermq.cli.printing.exits import OK
+from ledgermq.cli.printing.listing import Listing, listing_options
 from ledgermq.cli.printing.output import Column, Output, cell_text, count_of, headed
 from ledgermq.cli.printing.screens import (
     ADDS_UP,
@@ -29,6 +30,7 @@ from ledgermq.cli.printing.screens import (
     with_iso_times,
 )
 from ledgermq.cli.printing.statuses import done, print_list, print_status
+from ledgermq.protocol.documents.destinations import QueueStatus
 
 STATE_COLUMNS = (
     Column(key="state", heading="STATE", whole=True),
@@ -69,17 +71,19 @@ def create(target: Target, output: Output, name: str, **settings: Any) -> None:
 
 @queue.command("list")
 @patterns_argument("queue")
+@listing_options(QueueStatus, LIST_COLUMNS)
 @target_options
-def list_queues(target: Target, output: Output, patterns: tuple[str, ...]) -> None:
+def list_queues(
+    target: Target, output: Output, patterns: tuple[str, ...], listing: Listing
+) -> None:
     """List the queues, with how many messages they hold, in which states, and their consumers.
 
     PATTERNS such as 'orders.*' choose those with such names: * is anything, ? one character.
     """
     with target.connect() as connection:
-        found = [status_document(status) for status in connection.admin.list_queues()]
-    rows = found if output.as_json else [list_row(status) for status in found]
+        found = [list_row(status_document(status)) for status in connection.admin.list_queues()]
     print_list(
-        target, output, rows, LIST_COLUMNS, sums=ADDS_UP, nothing="no queues yet", patterns=patterns
+        target, output, found, listing, sums=ADDS_UP, nothing="no queues yet", patterns=patterns
     )
 
 

@@ -15,6 +15,7 @@ from ledgermq.cli.printing.deleting import (
     why_subscription_stays,
 )
 from ledgermq.cli.printing.exits import OK
+from ledgermq.cli.printing.listing import Listing, listing_options
 from ledgermq.cli.printing.output import Column, Output, count_of, headed
 from ledgermq.cli.printing.screens import status_document
 from ledgermq.cli.printing.statuses import print_list
@@ -49,14 +50,15 @@ def subscription() -> None:
 
 @subscription.command("list")
 @click.option("--topic", metavar="NAME", help="Only the subscriptions of this topic.")
+@listing_options(SubscriptionStatus, COLUMNS)
 @target_options
-def list_subscriptions(target: Target, output: Output, topic: str | None) -> None:
+def list_subscriptions(target: Target, output: Output, topic: str | None, listing: Listing) -> None:
     """List the subscriptions by topic, with what each holds."""
     with target.connect() as connection:
         if topic is not None:
             connection.admin.topic(topic)  # a topic that is not there is refused
         found = [status_document(status) for status in connection.admin.subscriptions(topic)]
-    print_list(target, output, found, COLUMNS, sums=ADDS_UP, nothing="no subscriptions")
+    print_list(target, output, found, listing, sums=ADDS_UP, nothing="no subscriptions")
 
 
 @subscription.command()

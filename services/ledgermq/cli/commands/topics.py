@@ -13,9 +13,11 @@ from ledgermq.cli.options.setting_options import given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.deleting import confirm_deletion, tell_dry_run, why_topic_stays
 from ledgermq.cli.printing.exits import OK
+from ledgermq.cli.printing.listing import Listing, listing_options
 from ledgermq.cli.printing.output import Column, Output, count_of, headed
 from ledgermq.cli.printing.screens import status_document
 from ledgermq.cli.printing.statuses import done, print_list, print_status
+from ledgermq.protocol.documents.destinations import TopicStatus
 
 ADDS_UP: Final = (
     "next sequence = sent and committed + expired + displaced + moved + dropped + message count"
@@ -79,8 +81,11 @@ def alter(target: Target, output: Output, name: str, **settings: Any) -> None:
 
 @topic.command("list")
 @patterns_argument("topic")
+@listing_options(TopicStatus, COLUMNS)
 @target_options
-def list_topics(target: Target, output: Output, patterns: tuple[str, ...]) -> None:
+def list_topics(
+    target: Target, output: Output, patterns: tuple[str, ...], listing: Listing
+) -> None:
     """List the topics with their figures; `subscription list` has those of each subscription.
 
     PATTERNS such as 'prices.*' choose those with such names: * is anything, ? one character.
@@ -88,7 +93,7 @@ def list_topics(target: Target, output: Output, patterns: tuple[str, ...]) -> No
     with target.connect() as connection:
         found = [status_document(status) for status in connection.admin.topics()]
     print_list(
-        target, output, found, COLUMNS, sums=ADDS_UP, nothing="no topics yet", patterns=patterns
+        target, output, found, listing, sums=ADDS_UP, nothing="no topics yet", patterns=patterns
     )
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from ledgermq.cli.options.setting_options import shown_settings
 from ledgermq.cli.options.target import Target
-from ledgermq.cli.printing.output import Column, Output
+from ledgermq.cli.printing.listing import Listing
+from ledgermq.cli.printing.output import Output
 from ledgermq.cli.printing.screens import blocked_text, with_iso_times
 
 
@@ -16,7 +17,7 @@ def print_list(
     target: Target,
     output: Output,
     found: Sequence[Mapping[str, Any]],
-    columns: Sequence[Column],
+    listing: Listing,
     *,
     sums: str,
     nothing: str,
@@ -30,8 +31,9 @@ def print_list(
         nothing = f"no name fits {' or '.join(patterns)}"
         found = [one for one in found if any(fnmatchcase(one["name"], fit) for fit in patterns)]
     caption = f"at {target.named(found[0]['position'])}: {sums}" if found else nothing
-    document = [with_iso_times(status) for status in found]
-    output.table(columns, found, caption=caption, document=document)
+    rows = [with_iso_times(status) for status in listing.ordered(found)]
+    document = [{key: row[key] for key in listing.keys if key in row} for row in rows]
+    output.table(listing.columns, rows, caption=caption, document=document)
 
 
 def print_status(target: Target, output: Output, status: Mapping[str, Any], *, sums: str) -> None:
