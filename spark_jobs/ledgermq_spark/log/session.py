@@ -59,6 +59,8 @@ BRIEF_OPERATIONS_MAX = 15_000
 BRIEF_PARTITIONS = 2
 # Where an executor unpacks the artifact, below its own directory: `--archives FILE#ledgermq-spark`.
 UNPACKED = "./ledgermq-spark"
+# What Spark forks the Python of its tasks from; on a cluster executors may lack it.
+TASK_PYTHON = "ledgermq_spark.jobs.task_python"
 # What Spark shows a job by.
 APPLICATION = "ledgermq"
 
@@ -196,6 +198,7 @@ def _settings(scratch: str, jars: str, driver_memory: str, java_options: str) ->
     return JOB_SETTINGS | {
         "spark.jars": jars,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(_source_roots()),
+        "spark.python.daemon.module": TASK_PYTHON,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": driver_memory,
