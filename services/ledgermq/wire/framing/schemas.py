@@ -8,13 +8,13 @@ fingerprint does not depend on them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from fastavro.repository import AbstractSchemaRepository
-from fastavro.schema import fingerprint, load_schema, parse_schema, to_parsing_canonical_form
+from fastavro.schema import parse_schema, to_parsing_canonical_form
 from fastavro.types import Schema
 
 from ledgermq.protocol.limits import FIRST_VERSION
@@ -26,22 +26,29 @@ ANSWER: Final = "ledgermq.question.Answer"
 ASK: Final = "ledgermq.question.Ask"
 HEARTBEAT: Final = "ledgermq.question.Heartbeat"
 
+# The fingerprint of nothing, in CRC-64-AVRO.
+_EMPTY: Final = 0xC15D213AA4D7A795
 
-class KnownSchema(NamedTuple):
+
+@dataclass(frozen=True, kw_only=True)
+class KnownSchema:
     """A schema of the protocol.
 
-    `read_by` is the schema as the reader of Avro is given it, see `indexes.py`.
     `shorter` is the schema without the last field, if that is `optional`: a record in which the
     field has its default is written so, as it was before there was that field.
     """
 
     full_name: str
     schema: Schema
-    read_by: Schema
     fingerprint: bytes
     version: int
     shorter: KnownSchema | None
     left_out: dict[str, Any]
+
+    @cached_property
+    def read_by(self) -> Any:
+        """The schema as the reader of Avro is given it, see `indexes.py`."""
+        return counted_from_the_front(self.schema)
 
     @property
     def is_record(self) -> bool:
@@ -58,15 +65,14 @@ class KnownSchema(NamedTuple):
         return found
 
 
-class _Files(AbstractSchemaRepository):
-    """Schema files named by full name, without logical types."""
+@cache
+def _file_of(full_name: str) -> Any:
+    return json.loads((schema_directory() / f"{full_name}.avsc").read_text(encoding="utf-8"))
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
 
-    def load(self, subject: str) -> Schema:
-        text = (self.directory / f"{subject}.avsc").read_text(encoding="utf-8")
-        return _without_logical_types(json.loads(text))  # type: ignore[no-any-return]
+@cache
+def _plain_file_of(full_name: str) -> Any:
+    return _without_logical_types(_file_of(full_name))
 
 
 def _without_logical_types(schema: Any) -> Any:
@@ -78,6 +84,7 @@ def _without_logical_types(schema: Any) -> Any:
     return schema
 
 
+@cache
 def schema_directory() -> Path:
     """Where the `.avsc` files are: beside the installed package, or at the top of a checkout."""
     package = Path(__file__).resolve().parents[2]
@@ -96,7 +103,8 @@ def by_name(full_name: str) -> KnownSchema:
     """The schema of a full name; KeyError if the protocol has none such."""
     if full_name not in names():
         raise KeyError(full_name)
-    return _known(full_name, load_schema(full_name, repo=_Files(schema_directory())), {})
+    whole = _inlined(full_name, _plain_file_of)
+    return _known(full_name, parse_schema(whole), {})
 
 
 def fingerprint_of_text(text: str) -> bytes:
@@ -105,7 +113,19 @@ def fingerprint_of_text(text: str) -> bytes:
 
 
 def _fingerprint(schema: Any) -> bytes:
-    return bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
+    table, found = _table(), _EMPTY
+    for byte in to_parsing_canonical_form(schema).encode():
+        found = (found >> 8) ^ table[(found ^ byte) & 0xFF]
+    return found.to_bytes(8, "little")
+
+
+@cache
+def _table() -> list[int]:
+    # fastavro makes it anew for each fingerprint, which took as long as all the rest.
+    table = list(range(256))
+    for _ in range(8):
+        table = [(one >> 1) ^ (_EMPTY if one & 1 else 0) for one in table]
+    return table
 
 
 def _known(full_name: str, schema: Any, left_out: dict[str, Any]) -> KnownSchema:
@@ -114,9 +134,14 @@ def _known(full_name: str, schema: Any, left_out: dict[str, Any]) -> KnownSchema
     if last.get("optional"):
         rest = {**schema, "fields": schema["fields"][:-1]}
         shorter = _known(full_name, rest, left_out | {last["name"]: last["default"]})
-    read_by = counted_from_the_front(schema)
-    digest = _fingerprint(schema)
-    return KnownSchema(full_name, schema, read_by, digest, FIRST_VERSION, shorter, left_out)
+    return KnownSchema(
+        full_name=full_name,
+        schema=schema,
+        fingerprint=_fingerprint(schema),
+        version=FIRST_VERSION,
+        shorter=shorter,
+        left_out=left_out,
+    )
 
 
 def forms_of(full_name: str) -> list[KnownSchema]:
@@ -131,6 +156,14 @@ def forms_of(full_name: str) -> list[KnownSchema]:
 
 def self_contained(known: KnownSchema) -> str:
     """The text of a schema with those that it names inside it, as the `.avsc` files say them."""
+    found = _inlined(known.full_name, _file_of)
+    if known.left_out:
+        found["fields"] = [one for one in found["fields"] if one["name"] not in known.left_out]
+    return json.dumps(found, ensure_ascii=False)
+
+
+def _inlined(full_name: str, schema_of: Callable[[str], Any]) -> Any:
+    """A schema with those that it names inside it, each where it is named first."""
     told: set[str] = set()
 
     def inlined(schema: Any) -> Any:
@@ -140,8 +173,7 @@ def self_contained(known: KnownSchema) -> str:
             if schema not in names() or schema in told:
                 return schema
             told.add(schema)
-            text = (schema_directory() / f"{schema}.avsc").read_text(encoding="utf-8")
-            return inlined(json.loads(text))
+            return inlined(schema_of(schema))
         found = dict(schema)
         for key in {"type", "items", "values"} & found.keys():
             found[key] = inlined(found[key])
@@ -149,10 +181,7 @@ def self_contained(known: KnownSchema) -> str:
             found["fields"] = [{**one, "type": inlined(one["type"])} for one in found["fields"]]
         return found
 
-    found = inlined(known.full_name)
-    if known.left_out:
-        found["fields"] = [one for one in found["fields"] if one["name"] not in known.left_out]
-    return json.dumps(found, ensure_ascii=False)
+    return inlined(full_name)
 
 
 @cache
