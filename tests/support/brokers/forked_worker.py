@@ -1,7 +1,7 @@
-"""A worker's process forked from one that has imported all that a worker imports.
+"""A worker's process forked from one that has done what all workers begin with (`prepared`).
 
-A worker computes for half a second before it does anything: imports. A few hundred workers are
-started in a run of all tests, most of them for what they do afterwards.
+A worker computes for a second before it does anything: imports, above all. A few hundred workers
+are started in a run of all tests, most of them for what they do afterwards.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ledgermq.processor.worker import crash_points
 from ledgermq.processor.worker.process import PARENT_VARIABLE
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload([__name__])
+CONTEXT.set_forkserver_preload([__name__, "support.brokers.prepared"])
 
 
 class ForkedWorker:
