@@ -188,10 +188,12 @@ def test_a_replay_stops_at_what_cannot_be_put_and_goes_on_there(
     assert (told.code, garbage in told.err) == (OK, True)
 
     looked = run("replay", "--from", 0, "--to", last, "--into", "nowhere", "--dry-run")
-    assert "queue:nowhere is not there yet: the first copy creates it" in looked.err
+    told = "queue:nowhere is not there yet: the first copy creates it" in looked.err
+    assert (looked.code, told) == (OK, True)
     connection.admin.alter_queue_manager(automatic_creation=False)
     looked = run("replay", "--from", 0, "--to", last, "--into", "nowhere", "--dry-run")
-    assert "automatic creation is off, so nothing would be put" in looked.err
+    told = "automatic creation is off, so nothing would be put" in looked.err
+    assert (looked.code, told) == (REFUSED, True)
     unknown = replay(run, 0, last, "nowhere")
     assert (unknown.code, unknown.error["code"]) == (REFUSED, "replay-stopped")
     assert ids[0] in unknown.error["message"]

@@ -36,7 +36,7 @@ from ledgermq.cli.options.together import Count
 from ledgermq.cli.printing.left_out import LeftOut
 from ledgermq.cli.printing.message_rows import message_document, shown_body
 from ledgermq.cli.printing.output import Column, Output, count_of, size_text
-from ledgermq.client.admin.copies import journal_message, why_no_copy
+from ledgermq.client.admin.copies import journal_message, why_no_copy, why_no_put
 from ledgermq.client.admin.part import who_asks
 from ledgermq.client.admin.republishing import journal_marks
 from ledgermq.client.admin.republishing import republish as put_again
@@ -247,6 +247,7 @@ def republish(
             rows, left_out = _copied(
                 target, islice(messages(), skip, None), to=to, groups=not ungrouped
             )
+            _check_goals(target, rows, to)
             if dry_run:
                 _tell(output, rows, left_out, to)
                 return
@@ -281,6 +282,14 @@ def _copied(
         else:
             rows.append(_row(one))
     return rows, left_out
+
+
+def _check_goals(target: Target, rows: list[dict[str, Any]], to: str | None) -> None:
+    """RepublishStoppedError: what the copies would be put on takes none."""
+    with target.connect() as connection:
+        for goal in dict.fromkeys(to or row["destination"] for row in rows):
+            if why := why_no_put(connection, goal):
+                raise RepublishStoppedError(f"no message is republished: {why}")
 
 
 def _put_again(

@@ -23,6 +23,7 @@ from ledgermq.cli.options.replay_choice import (
 )
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.exits import OK, REFUSED
 from ledgermq.cli.printing.left_out import LeftOut
 from ledgermq.cli.printing.output import Output, count_of
 from ledgermq.client.admin.copies import journal_message, why_no_copy
@@ -78,7 +79,7 @@ class Counted:
 @click.option("--dry-run", is_flag=True, help="Only count the messages and list the first ones.")
 @yes_option
 @target_options
-def replay(target: Target, output: Output, dry_run: bool, yes: bool, **options: Any) -> None:
+def replay(target: Target, output: Output, dry_run: bool, yes: bool, **options: Any) -> int:
     """Put again, in their order, the messages that were put between two moments, each once.
 
     A copy is a new message; its properties LedgerMQ_ReplayedMessageId, LedgerMQ_ReplayedFrom and
@@ -90,8 +91,9 @@ def replay(target: Target, output: Output, dry_run: bool, yes: bool, **options: 
         with spark_job(target, output, "replay") as job:
             stretch = _stretch(chosen, job)
             counted = _count(chosen, stretch, target.queue_manager)
-        _tell(target, output, chosen, counted, dry_run=True, lacking=_lacking(chosen, stretch))
-        return
+        lacking = _lacking(chosen, stretch)
+        _tell(target, output, chosen, counted, dry_run=True, lacking=lacking)
+        return REFUSED if lacking and not stretch.creates and counted.remaining else OK
     with (
         _alone(target, output, chosen.name) as begun,
         spark_job(target, output, "replay") as job,
@@ -106,6 +108,7 @@ def replay(target: Target, output: Output, dry_run: bool, yes: bool, **options: 
                 confirm(f"this would put {what} to {chosen.where} again{counted.before}")
             done = _put(begun, chosen, stretch, counted, job["progress"])
     _tell(target, output, chosen, counted, done=done)
+    return OK
 
 
 def _stretch(chosen: ReplayChoice, job: dict[str, Any]) -> Stretch:

@@ -16,11 +16,12 @@ from ledgermq.client.messages.message import Message
 from ledgermq.client.sending.grouping import GroupPlace, place_of, places
 from ledgermq.client.sending.making import Sending, make_message
 from ledgermq.client.sending.segmenting import body_bytes
-from ledgermq.errors import LedgerMQError
+from ledgermq.errors import LedgerMQError, QueueNotFoundError, TopicNotFoundError
 from ledgermq.protocol.limits import TEMPORARY
 from ledgermq.protocol.outcomes import EMPTY_HEADER, DeliveredMessage
 
 if TYPE_CHECKING:
+    from ledgermq.client.connection import Connection
     from ledgermq.client.sending.producer import Producer
     from ledgermq.client.session import Session
     from ledgermq.wire.content.journaled import JournaledMessage
@@ -75,6 +76,22 @@ def why_no_copy(
     except LedgerMQError as error:
         return str(error)
     return ""
+
+
+def why_no_put(connection: Connection, destination: str) -> str:
+    """Why a destination takes no put of anything now; empty: it may."""
+    name = destination.partition(":")[2]
+    try:
+        status = (
+            connection.admin.topic(name)
+            if is_topic(destination)
+            else connection.admin.queue_status(name)
+        )
+    except (QueueNotFoundError, TopicNotFoundError):
+        if connection.admin.queue_manager_status().automatic_creation:
+            return ""
+        return f"{destination} is not there, and automatic creation is off: create it"
+    return f"puts to {destination} are disabled" if status.settings["puts_disabled"] else ""
 
 
 def units_of(
