@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError
 
 from ledgermq.processor.lanes import bodies as bodies_module
 from ledgermq.processor.lanes import lanes as lanes_module
-from ledgermq.processor.lanes.bodies import BodyLostError, BodyStore, LogReader
+from ledgermq.processor.lanes.bodies import BodyStore, LogReader
 from ledgermq.processor.lanes.lanes import LaneWriter
 from ledgermq.processor.metrics.labels import Labels
 from ledgermq.processor.metrics.tally import Tally
@@ -21,7 +21,12 @@ from ledgermq.protocol.operations import Alive, Put
 from ledgermq.wire.framing.codec import decode_chunk, encode_operation
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import Topics
-from ledgermq.wire.topics.reading import LogDamagedError, LogUnreadableError, PartitionReader
+from ledgermq.wire.topics.reading import (
+    BodyLostError,
+    LogDamagedError,
+    LogUnreadableError,
+    PartitionReader,
+)
 from ledgermq.wire.topics.registry import Claim
 
 ONE, TWO = b"1" * 16, b"2" * 16

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from ledgermq.processor.lanes.bodies import BodyLostError
 from ledgermq.processor.owner import answers as answers_module
 from ledgermq.processor.owner import paged_answers
 from ledgermq.processor.owner.answers import Answerer
@@ -15,6 +14,7 @@ from ledgermq.protocol import operations as op
 from ledgermq.protocol.get_options import Options
 from ledgermq.protocol.outcomes import Committed, Delivered
 from ledgermq.wire.framing.codec import decode_record, join_delivered, outcome_from_union
+from ledgermq.wire.topics.reading import BodyLostError
 from support.messages.large_states import CONNECTION, LargeState
 
 MIB = 1024 * 1024

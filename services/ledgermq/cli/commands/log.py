@@ -160,10 +160,11 @@ def relocate(
     dry_run: bool,
     reason: str,
     actor: str | None,
-) -> None:
+) -> int:
     """Write old live messages again at the end of the log, so that it can be trimmed.
 
-    The messages stay what and where they are. Uncommitted and blocked puts are not written again.
+    The messages stay what and where they are. Uncommitted and blocked puts are not written again,
+    nor is a message whose content is lost: it is named, and the exit code is 1.
     Checkpoints that still refer to the old positions are replaced: three new ones are made.
     """
     from ledgermq.processor.lanes.bodies import LogReader
@@ -183,8 +184,24 @@ def relocate(
             _renew_checkpoints(connection)
     document = {**asdict(done), "queue_manager": claim.queue_manager, "before": upto}
     document["staying"] = [{**asdict(one), "what": one.named} for one in done.staying]
+    document["lost"] = [
+        {**asdict(one.pin), "what": one.pin.named, "why": one.why} for one in done.lost
+    ]
+    _tell_of_lost(output, done)
     _tell_of_staying(output, done)
     output.done(_relocated(done, claim.queue_manager, upto), document)
+    return REFUSED if done.lost else OK
+
+
+def _tell_of_lost(output: Output, done: Relocated) -> None:
+    """Names what cannot be written again, and what is to be done with it."""
+    for one in done.lost[:PINS_SHOWN]:
+        output.remark(
+            f"the content of {one.pin.named} is lost: {one.why}. Get the message or delete it: "
+            "until then the log is needed there"
+        )
+    if others := done.lost[PINS_SHOWN:]:
+        output.remark(f"the content of {count_of(len(others), 'other')} is lost as well")
 
 
 def _tell_of_staying(output: Output, done: Relocated) -> None:
@@ -195,7 +212,9 @@ def _tell_of_staying(output: Output, done: Relocated) -> None:
         stay = "stays" if len(others) == 1 else "stay"
         output.remark(f"{count_of(len(others), 'other')} {stay} there for the same reason")
     if done.more and not done.dry_run:
-        output.remark("what stands behind these was not looked at: run this again once they ended")
+        output.remark(
+            "what stands behind these was not looked at: run this again once they are gone"
+        )
 
 
 def _relocated(done: Relocated, queue_manager: str, before: int) -> str:

@@ -12,13 +12,13 @@ from typing import Final
 
 from ledgermq.client.admin.part import AdminPart, who_asks
 from ledgermq.client.argument_types import typed
-from ledgermq.errors import LedgerMQError
 from ledgermq.protocol.administration import Relocate, RelocatedMessage
 from ledgermq.protocol.documents.pins import LogPins, Pin
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.limits import RELOCATED_MESSAGES_MAX, RELOCATED_PLACES_MAX
 from ledgermq.protocol.operations import Put
 from ledgermq.wire.framing.codec import decode_operation
+from ledgermq.wire.topics.reading import BodyLostError
 
 PINS_AT_A_TIME: Final = 1_000
 # Of bodies in one entry; one message at least.
@@ -26,10 +26,12 @@ ENTRY_BYTES: Final = 1024 * 1024
 ReadValue = Callable[[int], bytes | None]
 
 
-class BodyMissingError(LedgerMQError):
-    """The body of a live message is not where the worker says."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostBody:
+    """A live message whose body the log does not have as it was put, and why."""
 
-    code = "body-missing"
+    pin: Pin
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +44,10 @@ class Relocated:
         bytes: Size of the bodies that were written.
         entries: How many entries of the log that took.
         more: Whether there may be more behind the 1,000 messages that were looked at last: in a dry
-            run, or where all of these stay.
+            run, or where all of these stay or are lost.
         staying: What needs the log below and cannot be written again: uncommitted and blocked puts.
+        lost: What could not be written again because its body is lost. It needs the log below until
+            the message is got or deleted.
         position: Log position of the last outcome, or that a dry run is true at.
         dry_run: Whether nothing was written.
     """
@@ -54,6 +58,7 @@ class Relocated:
     entries: int
     more: bool
     staying: tuple[Pin, ...]
+    lost: tuple[LostBody, ...]
     position: int
     dry_run: bool
 
@@ -86,38 +91,43 @@ class Relocation(AdminPart):
         They stay what and where they are; only the log below is needed no more. Each entry has at
         most 1,000 messages and 1 MiB of bodies, or one message.
 
+        A message whose body is lost is passed over, and told.
+
         Args:
-            read: Gives the value of the record at a position of the operations log.
+            read: Gives the value of the record at a position of the operations log; BodyLostError:
+                there is none any more, or it is damaged.
             before: The log position; if the log is shorter, all that stands on it now.
             reason: Why; it stands on the log.
             actor: Who asks for it; the user of the operating system if it is left out.
             dry_run: Whether only to look at the first 1,000, and to read them.
 
         Raises:
-            BodyMissingError: what stands on the log is not what the worker says.
             RefusedError: reason or actor are empty or too long, or the log was altered.
             WorkerUnavailableError: nobody answered within the time-out.
             OutcomeUnknownError: no outcome within the time-out.
         """
         who = who_asks(actor)
         messages = skipped = written = entries = 0
+        lost: dict[tuple[int, int], list[LostBody]] = {}
         live = self.log_pins(PINS_AT_A_TIME)
         # What is written from now on stands behind that, and is not written again.
         before = min(before, live.position + 1)
         while True:
             below = [one for one in live.pins if one.body_position < before]
-            movable = [one for one in below if one.sequence >= 0]
+            movable = [one for one in below if one.sequence >= 0 and one.body_place not in lost]
             more = len(below) == PINS_AT_A_TIME
             position = live.position
+            copies = _copies(movable, read, lost)
             if dry_run:
-                # They are read as in earnest: a body that is not there is refused now, too.
-                deque(_copies(movable, read), maxlen=0)
-                messages = len(movable)
-                written = sum({one.body_place: one.size_bytes for one in movable}.values())
+                # They are read as in earnest: a body that is lost is told now, too.
+                deque(copies, maxlen=0)
+                found = [one for one in movable if one.body_place not in lost]
+                messages = len(found)
+                written = sum({one.body_place: one.size_bytes for one in found}.values())
             if dry_run or not movable:
                 break
-            for copies, size in _entries(_copies(movable, read)):
-                reply = self._administer(Relocate, messages=copies, actor=who, reason=reason)
+            for some, size in _entries(copies):
+                reply = self._administer(Relocate, messages=some, actor=who, reason=reason)
                 messages, skipped = messages + reply.affected, skipped + reply.skipped
                 written, entries = written + size, entries + 1
             live = self.log_pins(PINS_AT_A_TIME)
@@ -128,38 +138,57 @@ class Relocation(AdminPart):
             entries=entries,
             more=more,
             staying=tuple(one for one in below if one.sequence < 0),
+            lost=tuple(one for place in sorted(lost) for one in lost[place]),
             position=position,
             dry_run=dry_run,
         )
 
 
-def _copies(pins: Iterable[Pin], read: ReadValue) -> Iterator[RelocatedMessage]:
-    """What stands on the log for pins, by where it stands; a body that several have once."""
+def _copies(
+    pins: Iterable[Pin], read: ReadValue, lost: dict[tuple[int, int], list[LostBody]]
+) -> Iterator[RelocatedMessage]:
+    """What stands on the log for pins, by where it stands; a body that several have once.
+
+    What is not there is added to what is `lost`.
+    """
     places: dict[tuple[int, int], list[Pin]] = {}
     for one in pins:
         places.setdefault(one.body_place, []).append(one)
-    position, messages = -1, dict[int, RelocatedMessage]()
+    position, messages, why = -1, dict[int, RelocatedMessage](), ""
     for (found_at, index), having in sorted(places.items()):
         if found_at != position:
+            position, messages, why = found_at, {}, ""
             try:
-                position, messages = found_at, _messages_at(found_at, read)
-            except LedgerMQError as error:
-                error.add_note(
-                    f"there stood the content of {having[0].named}: get the message or delete it, "
-                    "and call this again"
-                )
-                raise
+                messages = _messages_at(found_at, read)
+            except BodyLostError as error:
+                why = str(error)
         copy = messages.get(index)
         first = having[0]
-        if copy is None or (copy["put_position"], copy["put_index"]) != first.put_place:
-            raise BodyMissingError(
-                f"position {found_at} of the log does not hold {first.named}: the log is not the "
-                "one that the worker reads, or was altered; audit it"
+        if copy is None or not _is_copy_of(copy, first):
+            why_lost = why or (
+                f"position {found_at} of the log does not hold it: the log is not the one that the "
+                "worker reads, or was altered; audit it"
             )
+            lost[found_at, index] = [LostBody(pin=one, why=why_lost) for one in having]
+            continue
         copy["places"] = [
             {"created_position": one.created_position, "sequence": one.sequence} for one in having
         ]
         yield copy
+
+
+def _is_copy_of(copy: RelocatedMessage, pin: Pin) -> bool:
+    """Whether it is the message that the worker means, as far as that tells."""
+    message = copy["message"]
+    return (
+        (copy["put_position"], copy["put_index"]) == pin.put_place
+        and message["message_id"].hex() == pin.message_id
+        and _size_bytes(copy) == pin.size_bytes
+    )
+
+
+def _size_bytes(copy: RelocatedMessage) -> int:
+    return len(copy["message"]["content"]) + header_bytes(next(iter(copy["header"]), None))
 
 
 def _messages_at(position: int, read: ReadValue) -> dict[int, RelocatedMessage]:
@@ -194,7 +223,7 @@ def _entries(
     found: list[RelocatedMessage] = []
     taken = places = 0
     for copy in copies:
-        size = len(copy["message"]["content"]) + header_bytes(next(iter(copy["header"]), None))
+        size = _size_bytes(copy)
         count = len(copy["places"])
         full = taken + size > ENTRY_BYTES or len(found) == RELOCATED_MESSAGES_MAX
         if found and (full or places + count > RELOCATED_PLACES_MAX):

@@ -19,7 +19,6 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from ledgermq.errors import LedgerMQError
 from ledgermq.processor.worker.logs import KAFKA_LOGGER
 from ledgermq.protocol.administration import bodies_in
 from ledgermq.protocol.operations import PutMessage
@@ -29,6 +28,7 @@ from ledgermq.wire.kafka.access import denied
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.reading import (
     MENDED,
+    BodyLostError,
     LogUnreadableError,
     close_aside,
     reader_settings,
@@ -48,20 +48,6 @@ READ_BYTES = 16 * 1024 * 1024
 READ_ON_BYTES = 1024 * 1024
 # Of how many lost bodies the worker's log tells; where there are more, the log was cut.
 LOST_MAX = 1_000
-
-
-class BodyLostError(LedgerMQError):
-    """The operations log does not have a body any more, or not as it was.
-
-    Attributes:
-        is_cut: Whether the log begins behind it.
-    """
-
-    code = "body-lost"
-
-    def __init__(self, text: str, *, is_cut: bool = False) -> None:
-        super().__init__(text)
-        self.is_cut = is_cut
 
 
 class LogReader:

@@ -14,10 +14,11 @@ from collections import OrderedDict
 from typing import Any
 
 from ledgermq.core.state.manager import QueueManager
-from ledgermq.processor.lanes.bodies import BodyLostError, BodyStore
+from ledgermq.processor.lanes.bodies import BodyStore
 from ledgermq.protocol.answers import Answer
 from ledgermq.protocol.outcomes import Delivered
 from ledgermq.wire.framing.answers import encode_answer
+from ledgermq.wire.topics.reading import BodyLostError
 
 PAGE_BYTES = 4 * 1024 * 1024
 KEPT_SECONDS = 30.0

@@ -60,6 +60,20 @@ class LogDamagedError(LogUnreadableError):
         )
 
 
+class BodyLostError(LedgerMQError):
+    """The operations log does not have a body any more, or not as it was.
+
+    Attributes:
+        is_cut: Whether the log begins behind it.
+    """
+
+    code = "body-lost"
+
+    def __init__(self, text: str, *, is_cut: bool = False) -> None:
+        super().__init__(text)
+        self.is_cut = is_cut
+
+
 def reader_settings(
     bootstrap: str, name: str, more: Mapping[str, Any], kafka: KafkaSettings | None = None
 ) -> dict[str, Any]:
