@@ -18,15 +18,12 @@ from ledgermq_spark.audit.behind.trimmed import audit_of_rest
 from ledgermq_spark.audit.findings.evidence import Evidence
 from ledgermq_spark.audit.lawfulness import breaches
 from ledgermq_spark.audit.witnesses import Noted, archive_anchors
-from ledgermq_spark.jobs.work import STEPS, Work, begin, facts_of, read_log
+from ledgermq_spark.jobs.work import STEPS, begin, facts_of, read_log
 from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
 from ledgermq_spark.laws.engines.engine import Frame
 from ledgermq_spark.laws.facts import Facts
-from ledgermq_spark.log.positions import (
-    PositionOutOfRangeError,
-    resolve_at,
-)
+from ledgermq_spark.log.positions import refuse_trimmed, resolve_at
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.rebuild import rebuild_at
 from ledgermq_spark.rebuild.rebuilt import FoldStoppedError, why_stopped
@@ -64,7 +61,7 @@ def run_tables(
         check_whole(output)
     work = begin(bootstrap, queue_manager, tunes=tunes, **options)
     position = resolve_at(bootstrap, work.log, at, queue_manager=queue_manager)
-    _refuse_trimmed(work, queue_manager)
+    refuse_trimmed(work.log, queue_manager)
     with work.stage("folding and reading the log", 1):
         rebuilt, operations = read_log(work, position)
     if rebuilt.stopped is not None:
@@ -78,14 +75,6 @@ def run_tables(
             write_tables(facts, output)
     work.tell("done", STEPS, STEPS)
     return facts
-
-
-def _refuse_trimmed(work: Work, queue_manager: str) -> None:
-    if work.log.start > 0:
-        raise PositionOutOfRangeError(
-            f"the log of {queue_manager} begins at position {work.log.start}: its tables need all "
-            "of it, from position 0; an archive of it may have that (--archive)"
-        )
 
 
 def run_audit(

@@ -73,6 +73,15 @@ def reading(bootstrap: str) -> Iterator[Any]:
         consumer.close()
 
 
+def refuse_trimmed(log: PartitionRange, queue_manager: str) -> None:
+    """PositionOutOfRangeError: the beginning of a log is gone, and tables need all of it."""
+    if log.start > 0:
+        raise PositionOutOfRangeError(
+            f"the log of {queue_manager} begins at position {log.start}: its tables need all "
+            "of it, from position 0; an archive of it may have that (--archive)"
+        )
+
+
 def locate(bootstrap: str, topics: Topics, queue_manager: str) -> tuple[Claim, PartitionRange]:
     """The claim of a queue manager and what stands on its partition of the operations topic.
 

@@ -143,8 +143,7 @@ def check_what_is_left(plain, bootstrap, furthest):
     assert (report["verdict"], report["anomalies"]) == ("unproven", [])
     assert f"begins at position {furthest}" in report["unproven"][0]
     assert any(one.startswith("INF-19 conservation: ") for one in report["notes"])
-    refused = plain("sql", "SELECT 1 AS one", "--json", "--bootstrap", bootstrap)
-    assert "an archive of it may have that (--archive)" in refused.error["message"]
+    check_tables(plain, bootstrap)
     proof = report["chain_proof"]
     # The checkpoints that were kept when the log was cut have made room for younger ones since.
     assert proof["start"] >= furthest
@@ -155,3 +154,19 @@ def check_what_is_left(plain, bootstrap, furthest):
     proven = report["proven"]
     assert (proven["since"], proven["laws"]) == (proof["start"] + 1, [])
     assert f"the checkpoint at position {proof['start']}" in proven["start"]
+
+
+def check_tables(plain, bootstrap):
+    """What needs the whole log is refused before Spark is started, which takes long."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("ledgermq.cli.options.facts.spark_job", None)
+        for command in (
+            ("sql", "SELECT 1 AS one"),
+            ("trace", "0" * 32),
+            ("trace", "--correlation-id", "c"),
+            ("tables", "write", "never-made"),
+        ):
+            refused = plain(*command, "--json", "--bootstrap", bootstrap)
+            assert (refused.code, refused.error["code"]) == (1, "position-out-of-range")
+            assert "an archive of it may have that (--archive)" in refused.error["message"]
+    assert plain("sql", "SHOW TABLES", "--bootstrap", bootstrap).code == 0

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ledgermq_spark.tables.changes import PlaceChanges
 
 ROWS_MAX_DEFAULT = 1_000
+# With which a query begins whose answer is in the log, whatever else is right or wrong with it.
+READING: Final = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
 CHANGES_COLUMNS: Final = (
     Column(key="place", heading="QUEUE, TOPIC OR SUBSCRIPTION", whole=True),
     *headed("before", "came", "went", "after", number=True),
@@ -62,7 +64,11 @@ def sql(
         is_of_rows = check_query(query, nothing, apart=output.as_json)
         return None if is_of_rows else nothing
 
-    with facts_at(target, output, "sql", at, archive, check, choice=dataframe_engine) as facts:
+    more: dict[str, Any] = {
+        "is_read": query.upper().lstrip("( \n\t").startswith(READING),
+        "choice": dataframe_engine,
+    }
+    with facts_at(target, output, "sql", at, archive, check, **more) as facts:
         answer = answer_query(query, facts, limit)
     # Several columns may have one name.
     numbers = [str(number) for number in range(len(answer.columns))]

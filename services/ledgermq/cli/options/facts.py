@@ -54,22 +54,29 @@ def facts_at(
     at: Any,
     archive: Path | None,
     first: Callable[[SparkSession], Facts | None] = lambda _: None,
+    *,
+    is_read: bool = True,
     **choice: Any,
 ) -> Iterator[Facts]:
     """What tables are asked of, up to a moment; Spark runs until the end of the block.
 
     What is `first` is done as soon as Spark runs, before the log is read; if it gives facts, they
-    are asked, and nothing is read. `choice` says what answers, if not what is quickest.
+    are asked, and nothing is read. That the log `is_read` in any case lets a log without its
+    beginning be refused before Spark runs. `choice` says what answers, if not what is quickest.
 
     Raises what `spark_job` raises, and:
         ArchiveMissingError: There is nothing of the queue manager in the archive.
         ArchiveBrokenError: The archive is not whole.
-        PositionOutOfRangeError: The moment is not on the log, or not in the archive.
+        PositionOutOfRangeError: The moment is not on the log, or not in the archive; or the
+            beginning of the log was trimmed.
     """
     from ledgermq_spark.archive.archived import archived_facts
     from ledgermq_spark.jobs.run import run_tables
+    from ledgermq_spark.log.positions import refuse_trimmed
 
     if archive is None:
+        if is_read:
+            refuse_trimmed(target.located()[1], target.queue_manager)
         position = None if at is None else position_at(target, at)
         with spark_job(target, output, title) as job:
             yield first(job["spark"]) or run_tables(at=position, **job, **choice)
