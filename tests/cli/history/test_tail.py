@@ -62,6 +62,14 @@ def test_entries_are_chosen_by_kind_text_and_place(cli, queue, at_work):
     assert cli("log", "tail", "--last", 0).lines == []
 
 
+def test_an_entry_that_is_looked_through_is_made_a_line_once(cli, at_work, monkeypatch):
+    """The line that has the text is the line that is printed; it was made twice."""
+    made, dumps = [], json.dumps
+    monkeypatch.setattr(json, "dumps", lambda *given, **how: made.append(1) or dumps(*given, **how))
+    told = cli("log", "tail", "--last", 5, "--grep", "kind", "--json")
+    assert len(made) == len(told.lines) == 5
+
+
 def test_what_is_no_operation_is_shown_with_its_reason(cli, worker, topic_prefix):
     """Whoever looks for what a foreign program wrote finds it."""
     at = append_record(

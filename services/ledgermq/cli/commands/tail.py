@@ -78,10 +78,11 @@ def tail(
         document = entry_document(record, operation)
         if session is not None and document.get("session") != session:
             continue
-        if grep is not None and grep not in json_text(document):
+        line = json_text(document) if output.as_json or grep is not None else ""
+        if grep is not None and grep not in line:
             continue
         if output.as_json:
-            output.line(document)
+            click.echo(line)
         else:
             _print(output, document, operation)
 
