@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
+import pickle
 import threading
 import warnings
 from collections.abc import Iterator
@@ -152,3 +154,62 @@ def test_a_connection_of_coroutines_that_nobody_has_warns_and_ends(broker, event
 
     asyncio.run(work())
     eventually(lambda: running() <= before)
+
+
+def of_threads(connection):
+    """What is made of a connection and lives as long as it."""
+    session = connection.session()
+    producer = session.producer("queue:q")
+    yield from (connection, connection.admin, session, producer, session.consumer("queue:q"))
+    yield from (connection.browser("queue:q"), session.requestor("queue:q"))
+    yield from (producer.send_async("x"), producer.group())
+
+
+async def of_coroutines(connection):
+    """The same for asyncio."""
+    session = await connection.session()
+    producer, consumer = session.producer("queue:q"), await session.consumer("queue:q")
+    requestor = await session.requestor("queue:q")
+    return (
+        *(connection, connection.admin, session, producer, consumer, producer.group()),
+        *(requestor, await connection.browser("queue:q")),
+    )
+
+
+def check_uncopied(things):
+    """None is copied or pickled; the text says what to do in its place."""
+    for one in things:
+        for take in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="connect in the process that uses it") as caught:
+                take(one)
+            assert (caught.value.code, type(one).__name__ in str(caught.value)) == (
+                "argument-type",
+                True,
+            )
+
+
+def test_nothing_that_belongs_to_a_connection_is_copied(broker):
+    """A dropped copy of one closed the original; a pickle told of a lock that nobody had made."""
+    with broker.connect() as connection:
+        check_uncopied(of_threads(connection))
+
+    async def main():
+        async with ledgermq.aio.Connection(broker.connect()) as connection:
+            check_uncopied(await of_coroutines(connection))
+
+    asyncio.run(main())
+
+
+def test_a_message_is_pickled_and_copied(broker):
+    """It is what goes to other processes, where it is read; only who got it settles it."""
+    with broker.connect() as connection, connection.session(ack="CLIENT") as session:
+        message = session.consumer("queue:q").receive(timeout=5)
+        for other in (
+            copy.copy(message),
+            copy.deepcopy(message),
+            pickle.loads(pickle.dumps(message)),
+        ):
+            assert other.body == message.body == "a"
+            with pytest.raises(ledgermq.IllegalStateError, match="and neither is a copy"):
+                other.acknowledge()
+        message.acknowledge()

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
 from ledgermq.client.admin.admin import Admin as ThreadedAdmin
+from ledgermq.client.closing import Uncopied
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,7 +36,7 @@ def _awaited(
     return begin
 
 
-class Admin:
+class Admin(Uncopied):
     """`connection.admin`: takes, returns and raises what `ledgermq.Connection.admin` does.
 
     A call that is given up goes on in its thread, and may still work.

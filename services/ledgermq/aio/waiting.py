@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
+from ledgermq.client.closing import Uncopied
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.steps import Outside, Steps, signature_of
 from ledgermq.errors import IllegalStateError, LedgerMQError
@@ -178,7 +179,7 @@ def awaited(
     return call
 
 
-class Closing:
+class Closing(Uncopied):
     """Closes itself at the end of an `async with` block."""
 
     async def close(self) -> None:

@@ -9,9 +9,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, NoReturn, Self, SupportsIndex, TypeVar
 
-from ledgermq.errors import LedgerMQError
+from ledgermq.errors import ArgumentTypeError, LedgerMQError
 
 Value = TypeVar("Value")
 LOGGER = logging.getLogger("ledgermq.client")
@@ -48,7 +48,23 @@ def close_aside(close: Callable[[], None]) -> None:
     threading.Thread(target=work, name="ledgermq-closing").start()
 
 
-class Closing:
+class Uncopied:
+    """What is in the process that opened it, once: copied or pickled, it raises ArgumentTypeError.
+
+    A copy that is dropped would close what the original still uses.
+    """
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, _protocol: SupportsIndex) -> NoReturn:
+        raise ArgumentTypeError(
+            f"a {type(self).__name__} cannot be copied or pickled, as it belongs to the process "
+            "that opened it: connect in the process that uses it, and hand over the address; "
+            "messages can be pickled"
+        )
+
+
+class Closing(Uncopied):
     """Closed at the end of a `with` block; an exception that ends the block is hidden by none."""
 
     def close(self) -> None:

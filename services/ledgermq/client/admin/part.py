@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ledgermq.client.closing import Uncopied
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.link.questions import Questions
 from ledgermq.errors import UnexpectedReplyError
@@ -41,7 +42,7 @@ def who_asks(actor: str | None = None) -> str:
         return f"user {os.getuid()}"
 
 
-class AdminPart:
+class AdminPart(Uncopied):
     """One kind of administration; it may be of the same object as the others."""
 
     def __init__(self, control: Callable[[], Engine], questions: Questions) -> None:

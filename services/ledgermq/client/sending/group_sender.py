@@ -6,6 +6,7 @@ from functools import partial
 from typing import Unpack
 
 from ledgermq.client.argument_types import typed
+from ledgermq.client.closing import Uncopied
 from ledgermq.client.engine.steps import Steps, taken
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import MessageOptions
@@ -135,7 +136,7 @@ class GroupNumbers:
                 give_warning(warning)
 
 
-class OfGroup:
+class OfGroup(Uncopied):
     """What a group sender says of its group, to threads and to coroutines."""
 
     _shared: GroupNumbers

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Final, Unpack
 
-from ledgermq.client.closing import WhileOpen
+from ledgermq.client.closing import Uncopied, WhileOpen
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.outgoing import Batch
 from ledgermq.client.engine.steps import Steps, aside
@@ -392,7 +392,7 @@ class Putter:
                     give_warning(warning)
 
 
-class OfProducer:
+class OfProducer(Uncopied):
     """What a producer says of itself, to threads and to coroutines."""
 
     _shared: Putter

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_callback
+from ledgermq.client.closing import Uncopied
 from ledgermq.client.engine.callbacks import Callbacks
 from ledgermq.client.sending.grouping import GroupPlace, place_of
 from ledgermq.errors import LedgerMQError, TimeoutExceededError
@@ -105,7 +106,7 @@ class CommitReceipt:
 
 
 @typed
-class ReceiptFuture(Generic[Value]):
+class ReceiptFuture(Uncopied, Generic[Value]):
     """A receipt to come; used like `concurrent.futures.Future`, but cannot be cancelled."""
 
     __slots__ = ("_callbacks", "_get", "_outcome")
