@@ -98,3 +98,23 @@ def test_every_name_that_is_suggested_is_a_command():
     anywhere = named | {one.partition(" ")[2] for one in named}
     meant = {one for ones in near_names._ELSEWHERE.values() for one in ones}
     assert {one for one in meant if not one.startswith("--")} - anywhere == set()
+
+
+def test_a_value_that_looks_like_an_option_is_told_where_it_may_stand(memory):
+    """A number below zero as a body, a queue called so; commands without values are no help."""
+    for command in (("put", "q", "-5"), ("queue", "create", "-x")):
+        refused = memory(*command)
+        told = f"there is no option {command[-1]}; a value that begins with - stands behind --"
+        assert (refused.code, told in refused.err) == (exits.USAGE, True), refused.err
+        assert memory(*command[:-1], "--", command[-1]).code == exits.OK
+    assert memory("browse", "q").lines[-1].endswith("-5")
+    assert "stands behind" not in memory("manager", "show", "-5").err
+
+
+def test_a_name_says_once_what_it_is_the_name_of(memory):
+    """`queue:queue:x` made a queue x, and called it queue:x."""
+    assert memory("queue", "create", "queue:x").out == "queue x created\n"
+    for command in (("queue", "create", "queue:queue:y"), ("topic", "create", "topic:topic:y")):
+        refused = memory(*command)
+        assert (refused.code, "is no destination: a name has" in refused.err) == (exits.USAGE, True)
+    assert memory("queue", "list", "queue:*").lines[1].split()[0] == "x"

@@ -80,4 +80,8 @@ def wrong_option(error: click.NoSuchOption) -> str:
         shown = f"`{context.command_path} COMMAND {option}`"
         return f"{text} here: options stand behind a command, as in {shown}"
     meant = " or ".join(sorted(error.possibilities or ()))
-    return f"{text}; did you mean {meant}?" if meant else text
+    if meant:
+        return f"{text}; did you mean {meant}?"
+    params = () if context is None else context.command.params
+    takes_values = any(isinstance(one, click.Argument) for one in params)
+    return f"{text}; a value that begins with - stands behind --" if takes_values else text

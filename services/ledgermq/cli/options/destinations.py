@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import click
@@ -34,13 +35,18 @@ DESTINATION: Final = Read("DESTINATION", valid_destination, EXPLAINED)
 
 def name_argument(kind: str) -> Callable[[Command], Command]:
     """NAME of a queue or topic, which may say that it is one."""
-    return click.argument("name", type=Read("NAME", lambda text: text.removeprefix(f"{kind}:")))
+    return click.argument("name", type=Read("NAME", partial(_bare, kind)))
 
 
 def patterns_argument(kind: str) -> Callable[[Command], Command]:
     """PATTERNS of the names of queues or topics, as shells have them for files."""
-    read = Read("PATTERN", lambda text: text.removeprefix(f"{kind}:"))
-    return click.argument("patterns", nargs=-1, type=read)
+    return click.argument("patterns", nargs=-1, type=Read("PATTERN", partial(_bare, kind)))
+
+
+def _bare(kind: str, text: str) -> str:
+    """The name in `KIND:NAME`; a text in which more is no name stays, for the client to refuse."""
+    name = text.removeprefix(f"{kind}:")
+    return text if ":" in name else name
 
 
 def queue_from(text: str, *, why: str) -> str:
