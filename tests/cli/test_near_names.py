@@ -108,7 +108,8 @@ def test_a_value_that_looks_like_an_option_is_told_where_it_may_stand(memory):
         assert (refused.code, told in refused.err) == (exits.USAGE, True), refused.err
         assert memory(*command[:-1], "--", command[-1]).code == exits.OK
     assert memory("browse", "q").lines[-1].endswith("-5")
-    assert "stands behind" not in memory("manager", "show", "-5").err
+    for command in (("manager", "show", "-5"), ("put", "q", "--xyzzy")):
+        assert "stands behind" not in memory(*command).err
 
 
 def test_a_name_says_once_what_it_is_the_name_of(memory):

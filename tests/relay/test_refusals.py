@@ -113,6 +113,29 @@ def test_a_relay_whose_queue_manager_has_no_name_is_wrong_use(place, capsys):
 
 
 @pytest.mark.parametrize(
+    "named", [("q" * 123,), ("q", "--name", "q" * 123), ("q", "--name", "a b")], ids=len
+)
+def test_a_relay_whose_name_is_too_long_is_told_to_take_another(named, capsys):
+    """That of its queue is no name of one; the text spoke of a queue that nobody had asked for."""
+    place, *name = named
+    command = ["relay", "create", "--from", f"{place}@QM1", "--to", "y@QM2", *name]
+    assert main([*command, "--bootstrap", "127.0.0.1:9"]) == 2
+    told = capsys.readouterr().err
+    assert "is no name of a relay: it has 1 to 122 characters of" in told
+    assert "--name" in told
+    fits = ["relay", "create", "--from", f"{'q' * 122}@QM1", "--to", "y@QM2"]
+    assert main([*fits, "--bootstrap", "127.0.0.1:9"]) == 3
+
+
+def test_a_relay_that_cannot_be_is_not_there():
+    """A name that no queue may have is one that no relay has."""
+    with MemoryBroker().connect() as connection:
+        for name in ("n", "q" * 128, "a b"):
+            with pytest.raises(RelayNotFoundError, match="there is no relay"):
+                find_definition(connection, name)
+
+
+@pytest.mark.parametrize(
     "asked",
     [
         ("relay", "create", "--from", "x y@QM1", "--to", "q@QM2", "--name", "n"),

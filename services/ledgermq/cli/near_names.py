@@ -83,5 +83,6 @@ def wrong_option(error: click.NoSuchOption) -> str:
     if meant:
         return f"{text}; did you mean {meant}?"
     params = () if context is None else context.command.params
-    takes_values = any(isinstance(one, click.Argument) for one in params)
-    return f"{text}; a value that begins with - stands behind --" if takes_values else text
+    if option.startswith("--") or not any(isinstance(one, click.Argument) for one in params):
+        return text
+    return f"{text}; a value that begins with - stands behind --"

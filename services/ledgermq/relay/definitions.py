@@ -16,8 +16,8 @@ from ledgermq.client.connection import Connection
 from ledgermq.errors import (
     BrokerUnavailableError,
     DestinationExistsError,
+    InvalidDestinationError,
     LedgerMQError,
-    QueueNotFoundError,
 )
 from ledgermq.protocol.documents.destinations import QueueStatus
 from ledgermq.protocol.limits import is_name
@@ -97,7 +97,8 @@ def find_definition(connection: Connection, name: str) -> tuple[Definition, Queu
     """RelayNotFoundError: there is none of the name."""
     try:
         status = connection.admin.queue_status(PREFIX + name)
-    except QueueNotFoundError:
+    except InvalidDestinationError:
+        # No queue is there, or none may be called so.
         found = None
     else:
         found = definition_from(status)

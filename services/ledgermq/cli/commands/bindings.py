@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from ledgermq.cli.options.destinations import DESTINATION
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, headed
@@ -29,11 +30,11 @@ def binding() -> None:
 
 @binding.command()
 @click.argument("topics")
-@click.argument("destination")
+@click.argument("destination", type=DESTINATION)
 @click.option("--selector", metavar="TEXT", default="", help="Hand on only what it selects.")
 @target_options
 def create(target: Target, output: Output, topics: str, destination: str, selector: str) -> None:
-    """Hand what is put to TOPICS on to DESTINATION, queue:NAME or topic:NAME.
+    """Hand what is put to TOPICS on to DESTINATION.
 
     One that is there already gets the new selector.
     """
@@ -44,7 +45,7 @@ def create(target: Target, output: Output, topics: str, destination: str, select
 
 @binding.command()
 @click.argument("topics")
-@click.argument("destination")
+@click.argument("destination", type=DESTINATION)
 @target_options
 def delete(target: Target, output: Output, topics: str, destination: str) -> None:
     """End the binding of TOPICS to DESTINATION; what it handed on stays where it is."""

@@ -19,13 +19,17 @@ from ledgermq.cli.printing.output import Column, Output, count_of, headed
 from ledgermq.cli.printing.statuses import done
 from ledgermq.client.connection import Connection
 from ledgermq.errors import LedgerMQError, QueueNotFoundError
+from ledgermq.errors.shown import shown
 from ledgermq.protocol.documents.destinations import QueueStatus
+from ledgermq.protocol.limits import is_name
 from ledgermq.relay.definitions import Definition, definitions, find_definition, source_name
 from ledgermq.relay.forwarding import Goal
 from ledgermq.relay.queue_goal import QueueGoal
 from ledgermq.relay.relaying import Relaying
 from ledgermq.wire.topics.identity import log_identity
 
+# What a name leaves room for in that of the queue of transfers.
+RELAY_CHARACTERS_MAX: Final = 122
 COLUMNS: Final = (
     Column(key="name", heading="NAME", whole=True),
     *headed("from", "to"),
@@ -95,6 +99,11 @@ def create(
         bootstrap=to_bootstrap,
         topic_prefix=to_topic_prefix,
     )
+    if not is_name(found.transfers):
+        raise click.UsageError(
+            f"{shown(found.name)} is no name of a relay: it has 1 to {RELAY_CHARACTERS_MAX} "
+            "characters of A-Z a-z 0-9 . _ / % -; give it one with --name"
+        )
     goal_target = _goal_target(target, found)
     goal_target.claim()
     if found.to in ("queue:" + queue, "queue:" + found.transfers) and _is_same(target, goal_target):
