@@ -262,7 +262,7 @@ def test_a_message_costs_the_same_with_a_thousand_consumers_that_select_other_va
             selector=selector,
         )
         driver.do(op.Get, session, consumer=number + 1, credit=1_000)
-    looked_at = looks(monkeypatch, recipients, "is_held_back")
+    looked_at = looks(monkeypatch, recipients, "_head_for")
     for number in range(1_000):
         message = colored(number, f"c{number}")
         *_, delivered = driver.do(op.Put, session, destination="queue:q", messages=[message])

@@ -96,7 +96,7 @@ def _check_queue(queue: Queue) -> None:
     check_groups(queue)
     if not queue.gets_disabled:
         for one in queue.ready.values():
-            idle = is_held_back(one) or is_paused(one) or not _wanted(one, available)
+            idle = is_paused(one) or not _wanted(one, available)
             idle = idle or not is_turn_of(one) or stands_by(one)
             assert idle, f"{where}: messages and a waiting consumer, but no delivery"
 
@@ -231,7 +231,8 @@ def _check_session(state: QueueManager, session: Session) -> None:
         assert is_open == consumer.open, f"{where}: consumer {number} as receiver"
         check_places(consumer)
         waits = consumer.queue.ready.get(consumer.key) is consumer
-        assert waits == (consumer.credit > 0), f"{where}: consumer {number} waiting"
+        ready = consumer.credit > 0 and not is_held_back(consumer)
+        assert waits == ready, f"{where}: consumer {number} waiting"
 
 
 def _check_in_flight(state: QueueManager) -> None:

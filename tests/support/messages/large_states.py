@@ -30,7 +30,7 @@ class LargeState:
 
     def open(self, mode: str = "CLIENT", connection: bytes = CONNECTION, **more: Any) -> int:
         """Opens a session; its handle."""
-        found = self._apply(
+        found = self.apply(
             op.Open(
                 connection=connection,
                 lane=0,
@@ -50,7 +50,7 @@ class LargeState:
         number = self._numbers[session] = self._numbers[session] + 1
         through = 0 if self.keeps_replies else number - 1
         common = {"session": session, "session_sequence": number, "answered_through": through}
-        return self._apply(kind(**common | more))
+        return self.apply(kind(**common | more))
 
     def put(
         self, session: int, destination: str, count: int = 1, size: int = 1, **properties: Any
@@ -99,7 +99,8 @@ class LargeState:
         (found,) = self.do(op.Put, session, destination=destination, messages=[message])
         return found
 
-    def _apply(self, operation: op.Operation) -> list[Outcome]:
+    def apply(self, operation: op.Operation) -> list[Outcome]:
+        """Applies an operation; its outcomes."""
         found = apply(self.state, operation, self.position, START_US + 1_000 * self.position)
         self.position += 1
         return [one.outcome for one in found]

@@ -53,6 +53,7 @@ def deliver(entry: Entry, queue: Queue) -> None:
         if queue.doubts and any(one.sequence in queue.doubts for one in messages):
             # Numbered when all shares are known; until then, how many messages it is.
             consumer.doubt = -len(messages)
+            queue.ready.pop(consumer.key, None)
         shares.setdefault(consumer.key, (consumer, []))[1].extend(messages)
     for order in list(queue.filled_orders):
         order.tidy(queue.counts[AVAILABLE])

@@ -10,6 +10,7 @@ the others are not blamed.
 from __future__ import annotations
 
 from ledgermq.core.entry import Entry
+from ledgermq.core.order.waiting_consumers import join_ready
 from ledgermq.core.state.records import Consumer, Message, Session
 
 
@@ -57,4 +58,5 @@ def leave_flight(entry: Entry, consumer: Consumer, delivery: int) -> None:
 
 def _resolve(entry: Entry, consumer: Consumer) -> None:
     consumer.doubt = 0
+    join_ready(consumer)
     entry.touch(consumer.queue)

@@ -15,13 +15,12 @@ from ledgermq.core.order.group_positions import next_item, unit_of
 from ledgermq.core.order.single_active import ready_consumers
 from ledgermq.core.order.waiting_consumers import (
     first_waiting,
-    is_held_back,
     join_waiting,
     waiting_key,
 )
 from ledgermq.core.state.group_order import SortKey
 from ledgermq.core.state.message_states import AVAILABLE
-from ledgermq.core.state.records import SORT_KEY, Consumer, Message, Queue, WaitingKey
+from ledgermq.core.state.records import SORT_KEY, Consumer, Message, Queue
 from ledgermq.core.structures.available import Available
 from ledgermq.protocol.get_options import PLAIN
 
@@ -43,9 +42,9 @@ def share_out(queue: Queue) -> Iterator[Given]:
 def _chooser_for(queue: Queue) -> Callable[[Queue], Iterator[Given]]:
     if is_serialized(queue):
         return _one_at_a_time
-    plain = not queue.unacknowledged_max and not queue.doubts and queue.affinity is None
+    plain = not queue.unacknowledged_max and queue.affinity is None
     ready = ready_consumers(queue)
-    if plain and len(ready) == 1 and next(iter(ready)).options == PLAIN:
+    if plain and not queue.doubts and len(ready) == 1 and next(iter(ready)).options == PLAIN:
         return _all_at_once
     plain = plain and not queue.single_active_consumer
     alike = not queue.orders or all(one.order is None for one in queue.ready.values())
@@ -66,8 +65,6 @@ def _keeps_back(queue: Queue) -> bool:
 def _all_at_once(queue: Queue) -> Iterator[Given]:
     """The one consumer that waits gets as much of what it selects as it may take."""
     (consumer,) = ready_consumers(queue)
-    if is_held_back(consumer):
-        return
     if consumer.order is not None:
         messages = consumer.order.take(consumer.credit)
     else:
@@ -79,18 +76,11 @@ def _all_at_once(queue: Queue) -> Iterator[Given]:
 
 def _one_by_one(queue: Queue) -> Iterator[Given]:
     """Every waiting consumer may take each message; ties go to whoever waits longest."""
-    passed_over: list[WaitingKey] = []
-    while queue.counts[AVAILABLE]:
-        consumer = first_waiting(queue, passed_over)
-        if consumer is None:
-            break
+    while queue.counts[AVAILABLE] and (consumer := first_waiting(queue)) is not None:
         messages = queue.available.take(1, queue.counts[AVAILABLE])
         assert messages, "what is counted is there"
         yield consumer, messages, 1
         join_waiting(consumer)
-    for key in passed_over:
-        assert queue.waiting is not None, "they were in it"
-        queue.waiting.add(key)
 
 
 def _by_what_they_select(queue: Queue) -> Iterator[Given]:
@@ -98,6 +88,7 @@ def _by_what_they_select(queue: Queue) -> Iterator[Given]:
 
     What nobody wants to have costs nothing, however many wait for something else.
     """
+    ready = queue.ready
     orders = [(one, one.users) for one in queue.filled_orders]
     heads: list[tuple[SortKey, int, list[Consumer]]] = []
     filled: list[Available[Message]] = []
@@ -105,9 +96,9 @@ def _by_what_they_select(queue: Queue) -> Iterator[Given]:
         first = order.first()
         if first is None:
             continue
-        waiting = _waiting(one for one in users.values() if one.key in queue.ready)
+        few, others = (users, ready) if len(users) < len(ready) else (ready, users)
         # Whoever is inside of a group waits for the rest of it, whatever else is there.
-        waiting = [one for one in waiting if _head_for(one) is first]
+        waiting = [one for key, one in few.items() if key in others and _head_for(one) is first]
         if waiting:
             heads.append((first.sort_key, len(filled), waiting))
             filled.append(order)
@@ -122,7 +113,7 @@ def _by_what_they_select(queue: Queue) -> Iterator[Given]:
         consumer = min((one for _, _, waiting in leading for one in waiting), key=waiting_key)
         yield consumer, [first], 1
         for _, number, waiting in leading:
-            if not consumer.credit and consumer in waiting:
+            if consumer.key not in queue.ready and consumer in waiting:
                 waiting.remove(consumer)
             following = filled[number].first()
             if waiting and following is not None:
@@ -140,8 +131,8 @@ def _by_what_they_may_have(queue: Queue) -> Iterator[Given]:
         yield given
         if queue.single_active_consumer:
             waiting = [given[0]]
-        if given[0].doubt or queue.unacknowledged_max or not given[0].credit:
-            waiting = [one for one in waiting if not one.doubt and _room(one) > 0]
+        if queue.unacknowledged_max or given[0].key not in queue.ready:
+            waiting = [one for one in waiting if one.key in queue.ready and _room(one) > 0]
 
 
 def _one_at_a_time(queue: Queue) -> Iterator[Given]:
@@ -159,7 +150,7 @@ def _one_at_a_time(queue: Queue) -> Iterator[Given]:
 
 
 def _waiting(ready: Iterable[Consumer]) -> list[Consumer]:
-    return [one for one in ready if not is_held_back(one) and _room(one) > 0]
+    return [one for one in ready if _room(one) > 0]
 
 
 def _first_of(heads: list[Head]) -> Given | None:

@@ -43,10 +43,10 @@ def first_bonded(
         if bonded is None or bonded is consumer:
             return message
         order.pop_head(message.priority)
-        aside = affinity.aside.get((order, bonded.key))
-        if aside is None:
-            aside = affinity.aside[(order, bonded.key)] = _new_aside(order, consumer.queue)
-        aside.add(message.sort_key)
+        asides = affinity.aside.setdefault(order, {})
+        if bonded.key not in asides:
+            asides[bonded.key] = _new_aside(order, consumer.queue)
+        asides[bonded.key].add(message.sort_key)
 
 
 def _new_aside(order: Available[Message], queue: Queue) -> LazyHeap[SortKey]:
@@ -60,7 +60,8 @@ def _new_aside(order: Available[Message], queue: Queue) -> LazyHeap[SortKey]:
 def _first_aside(
     affinity: Affinity, order: Available[Message], consumer: Consumer
 ) -> Message | None:
-    aside = affinity.aside.get((order, consumer.key))
+    asides = affinity.aside.get(order)
+    aside = None if asides is None else asides.get(consumer.key)
     first = None if aside is None else aside.first()
     return None if first is None else consumer.queue.messages[first[1]]
 
@@ -71,29 +72,28 @@ def drop_bonds(consumer: Consumer) -> None:
     if affinity is not None:
         bonds = affinity.bonds
         affinity.bonds = {bucket: one for bucket, one in bonds.items() if one is not consumer}
-        for key in [one for one in affinity.aside if one[1] == consumer.key]:
-            _offer(consumer.queue, affinity, key)
+        for order, asides in affinity.aside.items():
+            if consumer.key in asides:
+                _offer(consumer.queue, order, asides.pop(consumer.key))
 
 
 def set_affinity(queue: Queue, on: bool) -> None:
     if on and queue.affinity is None:
         queue.affinity = Affinity()
     elif not on and queue.affinity is not None:
-        for key in list(queue.affinity.aside):
-            _offer(queue, queue.affinity, key)
+        for order, asides in queue.affinity.aside.items():
+            for aside in asides.values():
+                _offer(queue, order, aside)
         queue.affinity = None
 
 
 def forget_aside(queue: Queue, order: Available[Message]) -> None:
     if queue.affinity is not None:
-        for key in [one for one in queue.affinity.aside if one[0] is order]:
-            del queue.affinity.aside[key]
+        queue.affinity.aside.pop(order, None)
 
 
-def _offer(
-    queue: Queue, affinity: Affinity, key: tuple[Available[Message], tuple[int, int]]
-) -> None:
-    for sequence in dict.fromkeys(number for _, number in affinity.aside.pop(key)):
+def _offer(queue: Queue, order: Available[Message], aside: LazyHeap[SortKey]) -> None:
+    for sequence in dict.fromkeys(number for _, number in aside):
         message = queue.messages.get(sequence)
         if message is not None and message.is_available:
-            key[0].offer(message)
+            order.offer(message)

@@ -33,7 +33,14 @@ def is_held_back(consumer: Consumer) -> bool:
     return session.suspected or consumer.doubt != 0 or session.unit_of_work_ended_by != ""
 
 
-def order_waiting(queue: Queue) -> LazyHeap[WaitingKey]:
+def join_ready(consumer: Consumer) -> None:
+    """Lets a consumer wait that has credit, unless it is held back."""
+    if consumer.credit and not is_held_back(consumer):
+        consumer.queue.ready[consumer.key] = consumer
+        join_waiting(consumer)
+
+
+def _order_waiting(queue: Queue) -> LazyHeap[WaitingKey]:
     ready = queue.ready
 
     def waits(key: WaitingKey) -> bool:
@@ -45,20 +52,13 @@ def order_waiting(queue: Queue) -> LazyHeap[WaitingKey]:
 
 
 def join_waiting(consumer: Consumer) -> None:
-    """Notes that a consumer is new among those that wait, or that its key has changed."""
+    """Notes that a consumer is new among those that are ready, or that its key has changed."""
     if consumer.queue.waiting is not None and consumer.credit:
         consumer.queue.waiting.add(waiting_key(consumer))
 
 
-def first_waiting(queue: Queue, passed_over: list[WaitingKey]) -> Consumer | None:
-    """Which consumer comes first; None if nobody waits who may be given anything.
-
-    Those who may not are `passed_over`; whoever asks adds them again in the end.
-    """
-    waiting = order_waiting(queue) if queue.waiting is None else queue.waiting
-    while (key := waiting.first()) is not None:
-        consumer = queue.ready[key[3:]]
-        if not is_held_back(consumer):
-            return consumer
-        passed_over.append(waiting.pop())
-    return None
+def first_waiting(queue: Queue) -> Consumer | None:
+    """Which consumer comes first of those that are ready; None: there is none."""
+    waiting = _order_waiting(queue) if queue.waiting is None else queue.waiting
+    key = waiting.first()
+    return None if key is None else queue.ready[key[3:]]

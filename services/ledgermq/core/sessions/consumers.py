@@ -18,7 +18,7 @@ from ledgermq.core.order.group_positions import (
 )
 from ledgermq.core.order.orders import leave_order, use_order
 from ledgermq.core.order.selecting import selector_of
-from ledgermq.core.order.waiting_consumers import join_waiting
+from ledgermq.core.order.waiting_consumers import join_ready
 from ledgermq.core.ranges import check_range, check_reason
 from ledgermq.core.state.records import Consumer, Queue, Session, Subscription, Topic
 from ledgermq.protocol import get_options
@@ -82,6 +82,7 @@ def join_queue(consumer: Consumer, *, fills: bool = True) -> None:
 def leave_queue(entry: Entry, consumer: Consumer) -> None:
     """Ends what `join_queue` began; what was for this consumer alone is for all."""
     queue = consumer.queue
+    consumer.credit = 0
     queue.ready.pop(consumer.key, None)
     del queue.consumers[consumer.key]
     leave_order(consumer)
@@ -128,7 +129,6 @@ def close_consumer(entry: Entry, session: Session, operation: CloseConsumer) -> 
     if consumer.open:
         leave_queue(entry, consumer)
         consumer.group_position = consumer.settled_position = None
-        consumer.credit = 0
     for delivery in deliveries_in(operation.unseen):
         give_back(entry, session, delivery, backed_out=False)
     consumer.open = False
@@ -210,9 +210,8 @@ def get(entry: Entry, session: Session, operation: Get) -> Refusal | None:
     if not consumer.credit:
         entry.state.wait_order += 1
         consumer.waiting_since = entry.state.wait_order
-        consumer.queue.ready[consumer.key] = consumer
         consumer.credit = credit
-        join_waiting(consumer)
+        join_ready(consumer)
     else:
         consumer.credit += credit
     entry.touch(consumer.queue)

@@ -9,6 +9,7 @@ from ledgermq.core.destinations.numbering import enqueue
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import move
 from ledgermq.core.order.fifo import check_order
+from ledgermq.core.order.waiting_consumers import join_ready
 from ledgermq.core.puts.blocked import WAITS, Waits, commit_waits, drop_blocked
 from ledgermq.core.puts.putting import unit_of_work_ended
 from ledgermq.core.ranges import check_range
@@ -107,6 +108,7 @@ def show_life(entry: Entry, session: Session) -> None:
     if session.suspected:
         session.suspected = False
         for consumer in session.consumers.values():
+            join_ready(consumer)
             entry.touch(consumer.queue)
 
 
@@ -199,7 +201,7 @@ def undo(entry: Entry, session: Session, seen: list[DeliveryRange] | None) -> tu
     for consumer in session.consumers.values():
         if consumer.credit:
             consumer.credit = 0
-            del consumer.queue.ready[consumer.key]
+            consumer.queue.ready.pop(consumer.key, None)
     if session.transacted and session.blocked:
         drop_blocked(entry, session)
     discarded = _discard_open_puts(entry, session)
@@ -302,6 +304,8 @@ def suspect(entry: Entry, operation: Suspect) -> None:
         if session is None or session.suspected:
             continue
         session.suspected = True
+        for consumer in session.consumers.values():
+            consumer.queue.ready.pop(consumer.key, None)
         set_deadline(state, session, entry.begins + session.suspect_timeout_ms * MILLISECOND_US)
         entry.emit(
             session.connection,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ledgermq.core.destinations.by_name import find_destination, new_destination
+from ledgermq.core.order.waiting_consumers import join_ready
 from ledgermq.core.puts.blocked import add_blocked
 from ledgermq.core.puts.grouping import join_open_groups
 from ledgermq.core.sessions import connections
@@ -226,8 +227,7 @@ def _restore_consumer(state: QueueManager, session: Session, entry: Record) -> N
         consumer.reserved_group = consumer.group_position[0]
         queue.reserved[consumer.reserved_group] = consumer
     session.consumers[consumer.number] = consumer
-    if consumer.credit:
-        queue.ready[consumer.key] = consumer
+    join_ready(consumer)
 
 
 def _position_from(entries: list[Record]) -> GroupPosition | None:

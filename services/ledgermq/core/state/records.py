@@ -244,7 +244,7 @@ class Affinity:
     """
 
     bonds: dict[int, Consumer] = field(default_factory=dict)
-    aside: dict[tuple[Available[Message], tuple[int, int]], LazyHeap[SortKey]] = field(
+    aside: dict[Available[Message], dict[tuple[int, int], LazyHeap[SortKey]]] = field(
         default_factory=dict
     )
 
@@ -292,8 +292,8 @@ class Queue:
     # Messages in doubt by number, and how many of their backouts do not count (H20).
     doubts: dict[int, int] = field(default_factory=dict)
     consumers: dict[tuple[int, int], Consumer] = field(default_factory=dict)
+    # Those of them that have credit and are not held back; in order, once several were at a time.
     ready: dict[tuple[int, int], Consumer] = field(default_factory=dict)
-    # Those of them that wait, in order, once several have waited at a time.
     waiting: LazyHeap[WaitingKey] | None = None
     # What was received and is here, in the order of first delivery; None: CONCURRENT (DB-22).
     received: OrderedDict[int, None] | None = None
