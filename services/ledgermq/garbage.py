@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import Final
 
 # After how many objects more it begins, by generations. A fold has hardly a cycle, and looking for
-# them after every 700 objects takes a tenth of it, and a fifth of one that tells of its moves.
-SELDOM: Final = (50_000, 20, 50)
+# them after every 700 objects takes a tenth of it, and a fifth of one that tells of its moves. The
+# second looks at a quarter of a million at most: nothing else is done meanwhile.
+SELDOM: Final = (50_000, 5, 200)
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,6 +90,19 @@ def test_the_stem_of_a_pattern_is_one_of_each_name_that_it_takes_in(pattern, nam
         assert stem_of(pattern) in stems_of(name)
     if not {"*", "#"} & set(pattern):
         assert stem_of(pattern) == pattern == stems_of(pattern)[-1]
+
+
+def test_a_queue_that_holds_nothing_is_few_objects():
+    """Python looks at all of them, now and then, while nothing else is done."""
+    large = LargeState()
+    session = large.open()
+    large.do(op.CreateQueue, session, queue="first")
+    gc.collect()
+    before = len(gc.get_objects())
+    for number in range(200):
+        large.do(op.CreateQueue, session, queue=f"q{number}")
+    gc.collect()
+    assert len(gc.get_objects()) - before < 200 * 10
 
 
 def test_the_end_of_temporary_queues_looks_once_at_each_session():

@@ -18,10 +18,13 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter, itemgetter
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 PRIORITIES: Final = 10
 SPARE_ENTRIES: Final = 64
+# In the place of those that nothing was in yet: ten of each would be most of an empty queue.
+NONE_FRESH: Final[deque[Any]] = deque(maxlen=0)
+NONE_RETURNED: Final[list[Any]] = []
 
 
 class Placed(Protocol):
@@ -44,8 +47,8 @@ class Available(Generic[P]):
         self._clear()
 
     def _clear(self) -> None:
-        self._fresh: list[deque[P]] = [deque() for _ in range(PRIORITIES)]
-        self._returned: list[list[tuple[int, P]]] = [[] for _ in range(PRIORITIES)]
+        self._fresh: list[deque[P]] = [NONE_FRESH] * PRIORITIES
+        self._returned: list[list[tuple[int, P]]] = [NONE_RETURNED] * PRIORITIES
         self._entries = 0
 
     def extend(self, items: Iterable[P]) -> None:
@@ -53,12 +56,17 @@ class Available(Generic[P]):
         fresh = self._fresh
         added = 0
         for item in items:
-            fresh[item.priority].append(item)
+            behind = fresh[item.priority]
+            if behind is NONE_FRESH:
+                behind = fresh[item.priority] = deque()
+            behind.append(item)
             added += 1
         self._entries += added
 
     def offer(self, item: P) -> None:
         """Adds an item that came back or may have been passed over, at the place of its number."""
+        if self._returned[item.priority] is NONE_RETURNED:
+            self._returned[item.priority] = []
         heapq.heappush(self._returned[item.priority], (item.sequence, item))
         self._entries += 1
 
