@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -15,13 +16,16 @@ from ledgermq.processor.metrics.collector import Scrape, encoder_for
 from ledgermq.processor.metrics.labels import OTHERS, TEMPORARY, Labels
 from ledgermq.processor.metrics.latency import BOUNDS_SECONDS, Latency
 from ledgermq.processor.metrics.tally import Tally
+from ledgermq.protocol import operations as op
 from ledgermq.testing import MemoryBroker
 from ledgermq.wire.framing.codec import decode_operation
 from support.brokers.scraping import OPENMETRICS
 from support.brokers.scraping import Scrape as Read
+from support.checks.calls import calls_of
 from support.checks.checked_histories import examples
 from support.generators.generators import informed_histories
 from support.generators.naive_histories import Entry
+from support.messages.large_states import LargeState
 
 HOSTILE = 'a "quoted" \\name\\,\n{le="1"} # ü\r'
 
@@ -72,6 +76,22 @@ def test_named_subscriptions_beyond_the_limit_are_summed_with_those_without_a_na
     for key, count in scrape._values["subscription_messages"].items():
         held[key[2]] += count
     assert held == {"s0": 1, "s1": 1, "": 3}
+
+
+def test_what_shares_a_label_costs_few_steps():
+    """A scrape of 600 queues and subscriptions more looks at each of them a few times."""
+    large = LargeState()
+    session = large.open()
+    calls = []
+    for number in range(700):
+        large.do(op.CreateQueue, session, queue=f"q{number}")
+        told = {"subscription": f"s{number}", "destination": "topic:t", "shared": True}
+        large.do(op.OpenConsumer, session, consumer=number + 1, **told)
+        if number in (99, 699):
+            scrape, tally = Scrape([], 0, "worker"), Tally(Labels(10))
+            calls.append(calls_of(partial(scrape._take_destinations, large.state, tally, ("QM1",))))
+    assert scrape._values["queue_consumers"]["QM1", OTHERS] == 700
+    assert calls[1] - calls[0] < 600 * 10
 
 
 def test_a_time_falls_into_the_bucket_that_it_does_not_exceed():

@@ -34,7 +34,6 @@ from ledgermq.core.state.message_states import (
 )
 from ledgermq.core.state.records import Queue, Topic
 from ledgermq.processor.metrics.families import FAMILIES
-from ledgermq.processor.metrics.labels import Labels
 from ledgermq.processor.metrics.tally import ALWAYS, Tally
 from ledgermq.processor.owner.folding import Folder
 from ledgermq.processor.owner.owner import Owner
@@ -107,10 +106,6 @@ class Scrape(Collector):
         values = self._values[name]
         values[labels] = values.get(labels, 0) + value
 
-    def _set_least(self, name: str, labels: tuple[str, ...], value: float) -> None:
-        values = self._values[name]
-        values[labels] = min(value, values.get(labels, value))
-
     # A queue manager --------------------------------------------------------------------------
 
     def _take_owner(self, owner: Owner) -> None:
@@ -176,33 +171,45 @@ class Scrape(Collector):
 
     def _take_destinations(self, state: QueueManager, tally: Tally, manager: tuple[str]) -> None:
         labels = tally.labels
-        there = {one.destination for one in state.destinations}
+        there = {one.destination: one for one in state.destinations}
         # What is gone was shown a last time above; others may have its label now.
-        tally.forget(labels.forget_all_but(there))
-        for one in state.destinations:
-            self._take_destination(one, manager, labels)
+        tally.forget(labels.forget_all_but(there.keys()))
+        sharing: dict[str, list[Queue]] = {}
+        for destination, one in there.items():
+            sharing.setdefault(labels.of(destination), []).append(one)
+        for label, those in sharing.items():
+            self._take_label(those, (*manager, label))
+            if label in there:
+                self._take_own(those[0], (*manager, label))
         left = labels.own_max
+        unnamed: dict[Topic, list[Queue]] = {}
         for subscription in state.subscriptions.values():
-            key, at = subscription.key, (*manager, labels.of(subscription.destination))
-            named = key.kind in NAMED and at[1] == subscription.destination and left > 0
-            left -= named
-            name = (key.name, key.client_id) if named else ("", "")
-            self._take_states("subscription", subscription, (*at, *name), STATES)
+            key, topic = subscription.key, subscription.topic
+            if left > 0 and key.kind in NAMED and labels.of(topic.destination) in there:
+                left -= 1
+                at = (*manager, topic.destination, key.name, key.client_id)
+                self._take_states("subscription", [subscription], at, STATES)
+            else:
+                unnamed.setdefault(topic, []).append(subscription)
+        for topic, those in unnamed.items():
+            at = (*manager, labels.of(topic.destination), "", "")
+            self._take_states("subscription", those, at, STATES)
 
-    def _take_destination(self, found: Queue, manager: tuple[str], labels: Labels) -> None:
-        label = labels.of(found.destination)
-        at = (*manager, label)
-        if at not in self._values["queue_consumers"]:
-            for name, detail in ALWAYS:
-                self._add("messages_" + name, (*at, *([detail] if detail else ())), 0)
-        states = TOPIC_STATES if isinstance(found, Topic) else STATES
-        self._take_states("queue", found, at, states)
-        if found.unconsumed:
-            oldest = found.unconsumed[found.min_sequence].enqueued_at / MICROSECONDS
-            self._set_least("queue_oldest_message_timestamp_seconds", at, oldest)
-        self._add("queue_consumers", at, found.receivers)
-        if label != found.destination:
-            return
+    def _take_label(self, those: list[Queue], at: tuple[str, ...]) -> None:
+        """What the destinations of a label have together."""
+        for name, detail in ALWAYS:
+            self._add("messages_" + name, (*at, *([detail] if detail else ())), 0)
+        states: dict[int, str] = {}
+        for is_topic in {isinstance(one, Topic): None for one in those}:
+            states |= TOPIC_STATES if is_topic else STATES
+        self._take_states("queue", those, at, states)
+        oldest = min((_oldest(one) for one in those if one.unconsumed), default=None)
+        if oldest is not None:
+            self._set("queue_oldest_message_timestamp_seconds", at, oldest / MICROSECONDS)
+        self._set("queue_consumers", at, sum([one.receivers for one in those]))
+
+    def _take_own(self, found: Queue, at: tuple[str, ...]) -> None:
+        """What is told only of a destination that has its label to itself."""
         if found.next_sequence:
             self._set("sequence_last", at, found.next_sequence - 1)
         used = [
@@ -217,11 +224,15 @@ class Scrape(Collector):
             self._set("queue_quota_used_ratio", at, max(used))
 
     def _take_states(
-        self, kind: str, store: Queue, at: tuple[str, ...], states: dict[int, str]
+        self, kind: str, stores: list[Queue], at: tuple[str, ...], states: dict[int, str]
     ) -> None:
-        messages, sizes = self._values[kind + "_messages"], self._values[kind + "_bytes"]
+        counts = [*map(sum, zip(*[one.counts for one in stores], strict=True))]
+        sizes = [*map(sum, zip(*[one.sizes for one in stores], strict=True))]
         for state, name in states.items():
-            key = (*at, name)
-            if store.counts[state] or key not in messages:
-                messages[key] = messages.get(key, 0) + store.counts[state]
-                sizes[key] = sizes.get(key, 0) + store.sizes[state]
+            self._add(kind + "_messages", (*at, name), counts[state])
+            self._add(kind + "_bytes", (*at, name), sizes[state])
+
+
+def _oldest(found: Queue) -> int:
+    """When what a destination has had for longest got its number, in µs."""
+    return found.unconsumed[found.min_sequence].enqueued_at

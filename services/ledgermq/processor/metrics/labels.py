@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Final
 
 from ledgermq.protocol.limits import TEMPORARY as TEMPORARY_PREFIX
 
 # Names of destinations begin with queue: or topic:, so that no destination is called like these.
 TEMPORARY: Final = "temporary"
+TEMPORARY_DESTINATIONS: Final = ("queue:" + TEMPORARY_PREFIX, "topic:" + TEMPORARY_PREFIX)
 OTHERS: Final = "others"
 
 
@@ -24,14 +26,14 @@ class Labels:
     def of(self, destination: str) -> str:
         if destination in self._own:
             return destination
-        if destination.partition(":")[2].startswith(TEMPORARY_PREFIX):
+        if destination.startswith(TEMPORARY_DESTINATIONS):
             return TEMPORARY
         if len(self._own) < self.own_max:
             self._own.add(destination)
             return destination
         return OTHERS
 
-    def forget_all_but(self, destinations: set[str]) -> set[str]:
+    def forget_all_but(self, destinations: Set[str]) -> set[str]:
         """Lets others have the labels of destinations that are gone; those labels."""
         gone = self._own - destinations
         self._own -= gone
