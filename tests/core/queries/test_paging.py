@@ -94,6 +94,17 @@ def test_a_list_is_told_page_by_page_each_entry_once(large, monkeypatch, kind, p
         assert len(told.document) == 1 or len(json.dumps(told.document)) <= page_bytes + 1_000
 
 
+def test_a_page_has_few_entries_so_that_it_holds_nobody_up():
+    """1,200 queues come in three pages, though all of them had room in one."""
+    large = LargeState()
+    session = large.open()
+    for number in range(1_200):
+        large.do(op.CreateQueue, session, queue=f"q{number:04}")
+    found = list(pages(large, "QUEUES"))
+    assert [len(one.document) for one in found] == [500, 500, 200]
+    assert [one["name"] for one in whole(found)] == [f"q{number:04}" for number in range(1_200)]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("after", ["", "-1", "x", "²", "9" * 50, "1 2 3", " "])
 def test_a_place_that_nobody_named_is_answered_too(large, kind, after):

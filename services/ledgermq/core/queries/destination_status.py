@@ -87,8 +87,9 @@ def source_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Docum
 
 def binding_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Document]]:
     """Bindings behind the one that was made at a position, in the order in which they were made."""
+    behind = place_in(after)
     for binding in state.bindings.values():
-        if binding.created_position > place_in(after):
+        if binding.created_position > behind:
             told = document_of(BindingStatus, binding, selector=text_of(binding.selector))
             yield str(binding.created_position), told
 

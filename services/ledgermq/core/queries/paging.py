@@ -10,6 +10,8 @@ from typing import Final
 from ledgermq.protocol.documents.fields import Document
 
 PAGE_BYTES: Final = 2 * 1024 * 1024
+# Nothing else is done while a page is made.
+PAGE_ENTRIES: Final = 500
 _NUMBER: Final = re.compile("[0-9]{1,19}")
 
 
@@ -23,7 +25,7 @@ def page_of(entries: Iterable[tuple[str, Document]]) -> tuple[list[Document], st
     for place, document in entries:
         # No text takes more bytes than this in an answer.
         size += len(json.dumps(document))
-        if shown and size > PAGE_BYTES:
+        if len(shown) == PAGE_ENTRIES or (shown and size > PAGE_BYTES):
             return shown, behind
         shown.append(document)
         behind = place

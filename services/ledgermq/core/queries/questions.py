@@ -173,8 +173,9 @@ def _origins(chosen: Chosen, after: str) -> Iterator[tuple[str, Document]]:
         if message.origin is not None:
             key = (message.origin["destination"], message.origin["reason"])
             counts[key] = counts.get(key, 0) + 1
+    behind = place_in(after)
     for number, ((destination, reason), count) in enumerate(sorted(counts.items())):
-        if number > place_in(after):
+        if number > behind:
             yield str(number), {"destination": destination, "reason": reason, "count": count}
 
 

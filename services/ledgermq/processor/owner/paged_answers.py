@@ -21,6 +21,8 @@ from ledgermq.wire.framing.answers import encode_answer
 from ledgermq.wire.topics.reading import BodyLostError
 
 PAGE_BYTES = 4 * 1024 * 1024
+# Nothing else is done while a page is made.
+PAGE_PARTS = 1_000
 KEPT_SECONDS = 30.0
 KEPT_ANSWERS = 64
 KEPT_OF_CONNECTION = 2
@@ -63,7 +65,7 @@ class PagedAnswer:
             except BodyLostError:
                 # It went meanwhile: the log was trimmed, and nobody needs it as it was.
                 return None
-            if number > first and size > PAGE_BYTES:
+            if number > first and (size > PAGE_BYTES or number - first == PAGE_PARTS):
                 break
             found[kind].append(part)
             number += 1
