@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,8 +18,8 @@ import ledgermq
 from ledgermq.relay.bridge_in import BridgeIn
 from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import claim_queue_manager
+from support.brokers.forked_command import ForkedCommand
 from support.brokers.worker_process import Place, new_place
-from support.checkout import SERVICES
 
 NAMES = itertools.count()
 
@@ -113,19 +111,12 @@ class Ways:
             **more,
         )
 
-    def runner(self, *arguments: str, queue_manager: str = "QM1") -> subprocess.Popen[str]:
+    def runner(self, *arguments: str, queue_manager: str = "QM1") -> ForkedCommand:
         """A command in a process of its own."""
-        command = [sys.executable, "-m", "ledgermq", *arguments]
-        command += ["--bootstrap", self.bootstrap, "--queue-manager", queue_manager]
-        command += ["--topic-prefix", self.place.topics.prefix]
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=os.environ | {"PYTHONPATH": str(SERVICES)},
-        )
+        where = ("--bootstrap", self.bootstrap, "--queue-manager", queue_manager)
+        where += ("--topic-prefix", self.place.topics.prefix)
+        said = self.place.directory / self.name("said")
+        return ForkedCommand((*arguments, *where), os.environ, said, said)
 
     def messages(self, queue: str, queue_manager: str = "QM1") -> list[ledgermq.Message]:
         """All messages of a queue in their order; they stay there."""

@@ -1,6 +1,6 @@
-"""Whoever imports this has done what each worker does before it has anything to do.
+"""Whoever imports this has done what workers and commands do before they have anything to do.
 
-Imported by the process that workers of tests are forked from: what is made here is theirs, too.
+Imported by the process that those of tests are forked from: what is made here is theirs, too.
 """
 
 from __future__ import annotations
@@ -8,13 +8,17 @@ from __future__ import annotations
 import gc
 import inspect
 import sys
+from importlib import import_module
 
 from faust.types.settings import Settings
 
-from ledgermq.processor.worker import start
 from ledgermq.wire.framing.schemas import by_fingerprint
 
-assert start, "a worker imports it when it is started"
+# They import these when they are called.
+CALLED = ("bridge", "log", "put", "reading", "relays", "worker")
+for module in ("main", *(f"commands.{name}" for name in CALLED)):
+    import_module(f"ledgermq.cli.{module}")
+import_module("ledgermq.processor.worker.start")
 by_fingerprint()
 # Imports what Faust's settings name.
 Settings(id="prepared")

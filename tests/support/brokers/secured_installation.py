@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ import ledgermq
 from ledgermq.errors import LogError, QueueManagerNotFoundError, WorkerUnavailableError
 from ledgermq.wire.kafka.rights import Right, rights_of
 from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT
+from support.brokers.forked_command import ForkedCommand
 from support.brokers.secured_broker import SecuredBroker, as_variables
 from support.checkout import ROOT, SERVICES
 
@@ -39,7 +41,8 @@ class Installation:
     directory: Path
     passwords: dict[str, str] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
-    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    workers: list[ForkedCommand] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def options(self, user: str) -> dict[str, str]:
         """Kafka options of a user with a password."""
@@ -62,33 +65,47 @@ class Installation:
 
     def run(self, variables: Mapping[str, str], *arguments: str) -> Ended:
         """Runs a command as a user would."""
-        found = subprocess.run(
-            self._command(*arguments),
-            env=self._environment(variables),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-            cwd=self.directory,
-            check=False,
-        )
-        self.said.append(found.stdout + found.stderr)
-        return Ended(code=found.returncode, out=found.stdout, err=found.stderr)
+        number = next(self._numbers)
+        out, errors = (self.directory / f"command-{number}.{kind}" for kind in ("out", "err"))
+        found = self._start(variables, arguments, out, errors)
+        try:
+            code = found.wait(PATIENCE_SECONDS)
+        finally:
+            found.kill()
+        ended = Ended(code=code, out=out.read_text(), err=errors.read_text())
+        self.said.append(ended.out + ended.err)
+        return ended
 
-    def worker(self, variables: Mapping[str, str], name: str) -> subprocess.Popen[bytes]:
+    def worker(self, variables: Mapping[str, str], name: str) -> ForkedCommand:
         """Starts a worker; what it says goes to the file of its name."""
-        with (self.directory / f"{name}.log").open("ab") as output:
-            running = subprocess.Popen(
-                self._command("worker", "--name", name, "--data-dir", str(self.directory / name)),
+        arguments = ("worker", "--name", name, "--data-dir", str(self.directory / name))
+        log = self.directory / f"{name}.log"
+        running = self._start(variables, arguments, log, log)
+        self.workers.append(running)
+        return running
+
+    def first_worker(self, variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        """Starts one as people start it, so that anybody may read its arguments."""
+        arguments = ("worker", "--name", "worker", "--data-dir", str(self.directory / "worker"))
+        with (self.directory / "worker.log").open("ab") as output:
+            return subprocess.Popen(
+                [sys.executable, "-m", "ledgermq", *arguments],
                 env=self._environment(variables),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 cwd=self.directory,
             )
-        self.workers.append(running)
-        return running
 
-    def wait_for_worker(self, running: subprocess.Popen[bytes], **more: Any) -> None:
+    def _start(
+        self, variables: Mapping[str, str], arguments: Sequence[str], out: Path, errors: Path
+    ) -> ForkedCommand:
+        given = self._environment(variables)
+        return ForkedCommand(arguments, given, out, errors, directory=self.directory)
+
+    def wait_for_worker(
+        self, running: ForkedCommand | subprocess.Popen[bytes], **more: Any
+    ) -> None:
         """Waits until the worker answers a client, who connects with these settings too."""
         limit = time.monotonic() + PATIENCE_SECONDS
         while True:
@@ -111,9 +128,6 @@ class Installation:
         given = {"kafka": self.options(user), "timeout": 60.0} | more
         return ledgermq.connect(address, **given)
 
-    def _command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "ledgermq", *arguments]
-
     def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         own = {
             "PYTHONPATH": f"{SERVICES}{os.pathsep}{ROOT / 'spark_jobs'}",
@@ -130,7 +144,7 @@ def secured_installation(directory: Path) -> Iterator[Installation]:
         for role in ("client", "worker", "auditor", "administrator"):
             installation.add_user(role, role)
         variables = installation.variables(installation.options("worker"))
-        running = installation.worker(variables, "worker")
+        running = installation.first_worker(variables)
         try:
             installation.wait_for_worker(running)
             yield installation

@@ -192,9 +192,7 @@ class WorkerProcess:
     def wait(self, seconds: float = 40.0) -> int:
         """Waits for its end; the exit code."""
         with suppress(subprocess.TimeoutExpired):
-            code = self._process.wait(seconds)
-            if code is not None:
-                return code
+            return self._process.wait(seconds)
         raise AssertionError(f"the worker did not end; its log:\n{self.log}")
 
     def wait_for_log(self, text: str, seconds: float = 40.0) -> None:
