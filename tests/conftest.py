@@ -16,6 +16,7 @@ from hypothesis import settings
 from ledgermq import LedgerMQError
 from ledgermq.embedded import EmbeddedBroker
 from ledgermq.testing import MemoryBroker
+from support.brokers.storage_once import storage_prepared_once
 from support.side_by_side import shared_broker
 
 if TYPE_CHECKING:
@@ -73,6 +74,13 @@ def no_connection_in_memory_outlives_its_test() -> Iterator[None]:
     for connection in [one for broker in made for one in broker._connections]:
         with suppress(LedgerMQError):
             connection.close(timeout=1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def storage_of_brokers_is_prepared_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Of those that a process starts; what prepares it is tested in tests/embedded."""
+    with storage_prepared_once(tmp_path_factory.mktemp("storage")):
+        yield
 
 
 @pytest.fixture(scope="session")
