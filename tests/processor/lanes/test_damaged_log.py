@@ -1,10 +1,13 @@
 """Records of the log that a disk has changed: one message suffers, or the fold waits before it."""
 
+from contextlib import closing
+
 import pytest
 
 import ledgermq
 from ledgermq.embedded.broker import EmbeddedBroker
 from ledgermq.processor.checkpoints.discarding import discard_checkpoints
+from ledgermq.processor.lanes.bodies import LogReader
 from ledgermq.wire.topics.log_topics import lane_partition
 from ledgermq.wire.topics.reading import LogDamagedError, PartitionReader
 from support.brokers.damage import flip_bit
@@ -61,6 +64,23 @@ def test_a_browser_shows_what_is_lost_too(damaged):
     assert [one.sequence for one in found] == [0, 1, 2]
     with pytest.raises(ledgermq.MessageUndecodableError, match="is lost"):
         _ = found[1].body
+
+
+def test_messages_beside_a_damaged_one_are_written_again(damaged):
+    """It is told of, and the log stays needed where it is: it once kept all others there (H24)."""
+    damaged.worker("second")
+    with closing(LogReader(damaged.ledger)) as reader, damaged.connect() as connection:
+        done = connection.admin.relocate_messages(reader.value_at, before=1_000, reason="room")
+        (lost,) = done.lost
+        assert (done.messages, lost.pin.sequence) == (2, 1)
+        assert "is damaged (MessageSet at offset" in lost.why
+        pins = connection.admin.log_pins()
+        assert pins.needed_position == lost.pin.put_position
+        assert {one.body_position for one in pins.pins[1:]} == {done.position}
+        with connection.session() as session:
+            consumer = session.consumer("queue:q")
+            before, _, behind = (consumer.receive(20) for _ in range(3))
+            assert (before.body, behind.body) == ("the first of three", "the third of three")
 
 
 def test_a_fold_waits_before_a_damaged_record_and_goes_on_once_it_was_restored(own_broker, damaged):
