@@ -1,13 +1,20 @@
 """Tests of what writers register in a schema registry, on a real Apicurio."""
 
 import json
+import multiprocessing
+import threading
 
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from fastavro.schema import fingerprint, parse_schema, to_parsing_canonical_form
 
 import ledgermq
-from ledgermq.wire.framing.schema_registry import SchemaRegistry, registered_forms, shown_url
+from ledgermq.wire.framing.schema_registry import (
+    SchemaRegistry,
+    framing_of,
+    registered_forms,
+    shown_url,
+)
 from ledgermq.wire.framing.schemas import by_name, forms_of, names, self_contained
 
 PUT = "ledgermq.operation.Put"
@@ -96,3 +103,27 @@ def test_statuses_change_nothing(schema_registry, client):
 def test_what_is_secret_in_an_address_is_not_shown(url, shown):
     """User, password and query stay out of logs and errors."""
     assert shown_url(url) == shown
+
+
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_process_that_is_forked_while_a_schema_is_registered_registers_its_own(monkeypatch):
+    """It waited for ever for the thread that registered, which is in the parent alone."""
+    url, begun, going_on = "http://127.0.0.1:9/forked", threading.Event(), threading.Event()
+
+    def register(_):
+        begun.set()
+        going_on.wait()
+
+    monkeypatch.setattr(SchemaRegistry, "register", register)
+    registering = threading.Thread(target=framing_of, args=(url,), daemon=True)
+    registering.start()
+    begun.wait()
+    monkeypatch.setattr(SchemaRegistry, "register", lambda _: None)
+    child = multiprocessing.get_context("fork").Process(target=framing_of, args=(url,))
+    child.start()
+    child.join(30)
+    ended = child.exitcode
+    child.kill()
+    going_on.set()
+    registering.join()
+    assert ended == 0

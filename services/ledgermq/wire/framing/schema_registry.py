@@ -9,6 +9,7 @@ with it. Whatever is not registered yet is checked against all versions of its s
 from __future__ import annotations
 
 import base64
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -54,7 +55,8 @@ FORBIDDEN: Final = (401, 403)
 
 T = TypeVar("T")
 _FRAMINGS: Final[dict[str, ConfluentFraming]] = {}
-_LOCK: Final = threading.Lock()
+# Of each process its own: one that was held while a process forked nobody would release there.
+_LOCKS: Final[dict[int, threading.Lock]] = {}
 
 
 class SchemaStatus(NamedTuple):
@@ -91,7 +93,7 @@ def framing_of(url: str | None) -> ConfluentFraming | None:
     """
     if not url:
         return None
-    with _LOCK:
+    with _LOCKS.setdefault(os.getpid(), threading.Lock()):
         framing = _FRAMINGS.get(url)
         if framing is None:
             framing = _FRAMINGS[url] = SchemaRegistry(url).register()
