@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ledgermq.cli.options.running import announce
-from ledgermq.cli.printing.exits import UNREACHABLE
+from ledgermq.cli.printing.exits import UNREACHABLE, USAGE
 from support.brokers.worker_process import new_place
 
 
@@ -30,6 +30,27 @@ def test_where_it_cannot_be_seen_whether_up_runs_the_command_says_why(plain, tmp
         assert "up.json cannot be read: Is a directory" in answer.error["message"]
     given = plain("queue", "list", "--bootstrap", "127.0.0.1:1", "--json")
     assert "no Kafka broker answers at 127.0.0.1:1" in given.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({"ACKS": "1"}, "acks is not for you to give"),
+        ({"CLIENT_COLOUR": "red"}, "Kafka's client takes no such option"),
+        ({"SASL_USERNAME": "x"}, "sasl.username is given, but security.protocol is PLAINTEXT"),
+        ({"CONFIG": "/nowhere/options"}, "which cannot be read: No such file"),
+    ],
+    ids=lambda given: next(iter(given)) if isinstance(given, dict) else "",
+)
+def test_options_of_kafka_that_cannot_be_are_refused_before_anything_is_tried(
+    plain, monkeypatch, variables, told
+):
+    """Where no broker listened, that was said first: whoever mended it met them afterwards."""
+    for name, value in variables.items():
+        monkeypatch.setenv(f"LEDGERMQ_KAFKA_{name}", value)
+    for command in (("queue", "list"), ("trace", "0" * 32), ("log", "tail")):
+        answer = plain(*command, "--bootstrap", "127.0.0.1:1", "--json")
+        assert (answer.code, told in answer.error["message"]) == (USAGE, True), answer.err
 
 
 @pytest.mark.kafka

@@ -96,9 +96,11 @@ class Target:
         """See at once whether something listens at the address; a dead one is else waited for.
 
         Raises:
-            AddressError: The address is none, or the queue manager's name.
+            AddressError: The address is none, or the queue manager's name; or options of Kafka's
+                clients cannot be.
             BrokerUnavailableError: Nothing listens there.
         """
+        kafka_settings()
         problems = []
         for server in parse_address(self.address)[0].split(","):
             host, _, port = server.rpartition(":")
