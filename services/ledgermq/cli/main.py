@@ -150,8 +150,9 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     _replace_closed_streams()
-    # What the client logs is in the error that follows; a worker sets up a log of its own.
-    logging.getLogger("ledgermq").addHandler(logging.NullHandler())
+    # What they log is in the error that follows; a worker sets up a log of its own.
+    for logger in ("ledgermq", "librdkafka"):
+        logging.getLogger(logger).addHandler(logging.NullHandler())
     try:
         answer = cli.main(args=given, prog_name="ledgermq", standalone_mode=False)
     except click.exceptions.Exit as end:

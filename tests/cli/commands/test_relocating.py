@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -164,6 +166,19 @@ def test_uncommitted_puts_stay_where_they_are_and_are_named(plain, installation,
         assert staying["state"] == "uncommitted put"
         assert "uncommitted put to queue:later" in staying["what"]
         open_one.rollback()
+
+
+def test_of_a_broker_that_is_down_no_answer_speaks_while_others_are_there(installation, connected):
+    """Kafka's library told standard error of it, in words for those who write such libraries."""
+    with connected(installation) as connection, connection.session() as session:
+        session.producer("queue:orders").send("old")
+    # The library begins with any of them.
+    where = ",".join([*(f"127.0.0.1:{port}" for port in range(1, 8)), installation])
+    command = ["log", "relocate", "--all", "--reason", "r", "--bootstrap", where]
+    asked = [sys.executable, "-m", "ledgermq", *command]
+    answer = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert answer.stdout.startswith("1 message of QM1 below position")
 
 
 def test_a_copy_that_differs_is_refused_by_name():
