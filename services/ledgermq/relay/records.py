@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from ledgermq.client.sending.making import Sending, make_message
 from ledgermq.errors import LedgerMQError, MessageFormatError, MessageTooLargeError
 from ledgermq.protocol.operations import PutMessage
 from ledgermq.wire.content.content import NAME_CHARACTERS_MAX, Body
-from ledgermq.wire.content.objects import LONG_MAX, LONG_MIN, ObjectBody, no_constant
+from ledgermq.wire.content.objects import LONG_MAX, LONG_MIN, ObjectBody, strict_json
 from ledgermq.wire.framing.confluent import readable_headers
 
 Headers = list[tuple[str, bytes | None]]
@@ -151,24 +150,7 @@ def _text_body(value: bytes | None) -> Body:
 def _json_body(value: bytes | None) -> Body:
     if value is None:
         return None
-    read = json.loads(
-        value, object_pairs_hook=_object, parse_constant=no_constant, parse_float=_finite
-    )
-    return map_or_object(read)
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError(f"{text[:40]} is too large a number")
-    return number
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name stands twice in an object")
-    return found
+    return map_or_object(strict_json(value))
 
 
 # What a record's value becomes. Bytes carry anything as it is, Avro and Protobuf too.

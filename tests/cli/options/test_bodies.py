@@ -97,6 +97,23 @@ def test_a_map_that_is_nested_too_deeply_is_wrong_use():
         map_from_json("[" * 50_000, where="BODY")
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"a": 1, "a": 2}', "BODY cannot be put as a map: a name stands twice in an object"),
+        ('{"a": 1e999}', "BODY cannot be put as a map: 1e999 is too large a number"),
+        ('{"a": NaN}', "BODY cannot be put as a map: NaN is no JSON"),
+        ('{"a": }', "BODY is no JSON: Expecting value"),
+        (b'{"a": "\xff"}', "BODY is no JSON: 'utf-8' codec"),
+    ],
+)
+def test_what_a_map_would_not_keep_is_wrong_use(text, told):
+    """As a bridge refuses it: of two values the first was lost, a large number became infinite."""
+    with pytest.raises(click.UsageError) as caught:
+        map_from_json(text, where="BODY")
+    assert str(caught.value).startswith(told)
+
+
 def test_bytes_in_a_stream_are_text_on_a_line():
     """As they are in a map."""
     assert body_line(StreamBody([b"ab"])) == '["ab"]'

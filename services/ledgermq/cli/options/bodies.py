@@ -15,7 +15,7 @@ import click
 
 from ledgermq.cli.printing.output import json_text
 from ledgermq.wire.content.bodies import StreamBody
-from ledgermq.wire.content.objects import ObjectBody, no_constant
+from ledgermq.wire.content.objects import ObjectBody, no_constant, strict_json
 
 _WORDS: Final = {"true": True, "false": False}
 
@@ -31,9 +31,11 @@ selector_option: Final = click.option(
 def map_from_json(text: str | bytes, *, where: str) -> dict[str, Any]:
     """The map message in a JSON object; nested values are refused when it is sent."""
     try:
-        found = json.loads(text)
-    except ValueError as error:
+        found = strict_json(text)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{where} is no JSON: {error}") from None
+    except ValueError as error:
+        raise click.UsageError(f"{where} cannot be put as a map: {error}") from None
     except RecursionError:
         raise click.UsageError(f"{where} is nested too deeply for a map") from None
     if not isinstance(found, dict):

@@ -216,6 +216,33 @@ def no_constant(text: str) -> Any:
     raise ValueError(f"{text} is no JSON")
 
 
+def strict_json(text: str | bytes) -> Any:
+    """What JSON says, if all of it is kept.
+
+    Raises:
+        ValueError: It is no JSON; or a number in it would become infinite, or of two values under
+            one name the first be lost.
+        RecursionError: It is nested too deeply.
+    """
+    return json.loads(
+        text, object_pairs_hook=_object, parse_constant=no_constant, parse_float=_finite
+    )
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:40]} is too large a number")
+    return number
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice in an object")
+    return found
+
+
 def _value(plain: Any) -> Any:
     if type(plain) is list:
         return [_value(one) for one in plain]
