@@ -237,8 +237,8 @@ def test_what_is_put_to_topics_goes_to_the_queue_that_they_are_bound_to(cli, bou
     assert cli("put", f"topic:{bound}.eu", "tea").code == OK
     assert cli("queue", "show", bound, "--json").document["message_count"] == 1
     assert cli("dlq", "list", bound, "--json").document == []
-    # As elsewhere, a name alone is a queue.
-    ended = cli("binding", "delete", pattern, bound)
+    # As elsewhere, a name alone is a queue, and a topic may say that it is one.
+    ended = cli("binding", "delete", f"topic:{pattern}", bound)
     assert (ended.code, ended.out) == (OK, f"topic {pattern} is no longer bound to {queue}\n")
     assert cli("put", f"topic:{bound}.eu", "milk").code == OK
     assert cli("queue", "show", bound, "--json").document["message_count"] == 1

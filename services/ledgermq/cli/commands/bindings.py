@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Final
 
 import click
 
-from ledgermq.cli.options.destinations import DESTINATION
+from ledgermq.cli.options.destinations import DESTINATION, bare_name
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.options.together import Read
 from ledgermq.cli.printing.output import Column, Output, headed
 
+TOPICS: Final = Read("TOPICS", partial(bare_name, "topic"))
 COLUMNS: Final = (
     *headed("topics", "destination"),
     Column(key="selector", heading="SELECTOR", cut=True),
@@ -29,7 +32,7 @@ def binding() -> None:
 
 
 @binding.command()
-@click.argument("topics")
+@click.argument("topics", type=TOPICS)
 @click.argument("destination", type=DESTINATION)
 @click.option("--selector", metavar="TEXT", default="", help="Hand on only what it selects.")
 @target_options
@@ -44,7 +47,7 @@ def create(target: Target, output: Output, topics: str, destination: str, select
 
 
 @binding.command()
-@click.argument("topics")
+@click.argument("topics", type=TOPICS)
 @click.argument("destination", type=DESTINATION)
 @target_options
 def delete(target: Target, output: Output, topics: str, destination: str) -> None:

@@ -35,15 +35,15 @@ DESTINATION: Final = Read("DESTINATION", valid_destination, EXPLAINED)
 
 def name_argument(kind: str) -> Callable[[Command], Command]:
     """NAME of a queue or topic, which may say that it is one."""
-    return click.argument("name", type=Read("NAME", partial(_bare, kind)))
+    return click.argument("name", type=Read("NAME", partial(bare_name, kind)))
 
 
 def patterns_argument(kind: str) -> Callable[[Command], Command]:
     """PATTERNS of the names of queues or topics, as shells have them for files."""
-    return click.argument("patterns", nargs=-1, type=Read("PATTERN", partial(_bare, kind)))
+    return click.argument("patterns", nargs=-1, type=Read("PATTERN", partial(bare_name, kind)))
 
 
-def _bare(kind: str, text: str) -> str:
+def bare_name(kind: str, text: str) -> str:
     """The name in `KIND:NAME`; a text in which more is no name stays, for the client to refuse."""
     name = text.removeprefix(f"{kind}:")
     return text if ":" in name else name
