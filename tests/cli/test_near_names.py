@@ -119,3 +119,15 @@ def test_a_name_says_once_what_it_is_the_name_of(memory):
         refused = memory(*command)
         assert (refused.code, "is no destination: a name has" in refused.err) == (exits.USAGE, True)
     assert memory("queue", "list", "queue:*").lines[1].split()[0] == "x"
+
+
+def test_a_name_alone_is_a_queue_wherever_a_destination_is_meant(memory):
+    """For replies and bindings it was none."""
+    assert memory("put", "q", "tea", "--reply-to", "answers").code == exits.OK
+    (message,) = memory("browse", "q", "--json").documents
+    assert message["reply_to"] == "queue:answers"
+    assert memory("binding", "create", "topic:news.*", "q").out == (
+        "topic news.* is bound to queue:q\n"
+    )
+    refused = memory("put", "q", "tea", "--reply-to", "a b")
+    assert (refused.code, "is no destination" in refused.err) == (exits.USAGE, True)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 import click
 
 from ledgermq.cli.options.bodies import map_from_json, properties_from
-from ledgermq.cli.options.destinations import destination_from
+from ledgermq.cli.options.destinations import DESTINATION, destination_from
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.setting_options import Duration
 from ledgermq.cli.options.target import Target, target_options
@@ -75,8 +75,8 @@ INPUT_MAX: Final = 8 * CONTENT_BYTES_MAX
 )
 @click.option(
     "--reply-to",
-    metavar="DESTINATION",
-    help="Where the receiver is to send its reply (JMSReplyTo): queue:NAME or topic:NAME.",
+    type=DESTINATION,
+    help="Where the receiver is to send its reply (JMSReplyTo).",
 )
 @click.option(
     "--type",
