@@ -74,7 +74,6 @@ def test_what_was_consumed_is_backed_up_and_put_again_at_a_later_date(plain, tmp
         producer.send("last", time_to_live=600)
         check_backup(plain, tmp_path, connection)
         check_republishing(plain, connection)
-        check_lacking_goals(plain, connection)
         check_loss(plain, tmp_path / "journal")
 
 
@@ -146,26 +145,6 @@ def check_republishing(plain, connection):
     again = plain("journal", "republish", "--from", "archive", "--id", first["message_id"], "--yes")
     assert "1 message republished to where each was put to" in again.out
     assert [one.body for one in consume(connection, "orders", 2)] == [{"number": 7}, "last"]
-
-
-def check_lacking_goals(plain, connection):
-    """What cannot be put is said by a dry run, and before the question whether to go on."""
-    connection.admin.create_queue("closed", puts_disabled=True)
-    connection.admin.alter_queue_manager(automatic_creation=False)
-    chosen = ["--from", "archive", "--selector", "color = 'red'", "--json", "--to"]
-    for to, told in (
-        ("nowhere", "queue:nowhere is not there, and automatic creation is off"),
-        ("topic:nowhere", "topic:nowhere is not there, and automatic creation is off"),
-        ("closed", "puts to queue:closed are disabled"),
-    ):
-        assert plain("journal", "republish", *chosen, to, "--yes").code == 1
-        for more in (["--dry-run"], []):
-            refused = plain("journal", "republish", *chosen, to, *more)
-            assert (refused.code, refused.error["code"]) == (1, "republish-stopped")
-            assert told in refused.error["message"]
-    connection.admin.alter_queue_manager(automatic_creation=True)
-    looked = plain("journal", "republish", *chosen, "nowhere", "--dry-run")
-    assert (looked.code, looked.document["republished"]) == (0, 1)
 
 
 def check_loss(plain, directory):

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ledgermq.cli.printing.exits import OK, REFUSED
 from ledgermq.wire.content.content import encode_content
 from ledgermq.wire.content.message_header import make_header
 from ledgermq.wire.framing.codec import encode_record
@@ -154,6 +155,7 @@ def test_what_would_be_left_out_is_told_before_anything_is_done(plain, directory
     assert "cannot be read" in looked["unreadable"][0]
     answer = plain(*told, "--dry-run")
     assert "put to, 1 left out because it cannot be put again" in answer.out
+    assert "whether they can be put to where each was put to was not looked at" in answer.err
     assert "this would put 5 messages" in plain(*told).err
 
 
@@ -168,6 +170,35 @@ def test_what_would_be_republished_is_told_and_nothing_done_without_a_yes(plain,
     refused = plain(*told, "--json")
     assert refused.code == 2
     assert "this would put 4 messages to queue:again again: add --yes" in refused.error["message"]
+
+
+def test_what_takes_no_copies_is_told_by_a_look_and_before_the_question(
+    memory, broker_in_memory, directory
+):
+    """It is not there, or takes no puts: the command in earnest found out."""
+    told = ("journal", "republish", "--from", "archive", "--directory", directory, "--json")
+    with broker_in_memory.connect() as connection:
+        connection.admin.create_queue("closed", puts_disabled=True)
+        connection.admin.create_topic("shut", puts_disabled=True)
+        connection.admin.alter_queue_manager(automatic_creation=False)
+        lacking = "is not there, and automatic creation is off: create it"
+        for to, why in (
+            ("nowhere", f"queue:nowhere {lacking}"),
+            ("topic:nowhere", f"topic:nowhere {lacking}"),
+            ("closed", "puts to queue:closed are disabled"),
+            ("topic:shut", "puts to topic:shut are disabled"),
+        ):
+            for more in (["--dry-run"], []):
+                refused = memory(*told, "--to", to, *more)
+                assert (refused.code, refused.error["code"]) == (REFUSED, "republish-stopped")
+                assert refused.error["message"] == f"no message is republished: {why}"
+            assert memory(*told, "--to", to, "--yes").code == REFUSED
+        # To where each was put to, of which one is there.
+        connection.admin.create_queue("orders")
+        assert lacking in memory(*told, "--dry-run").error["message"]
+        connection.admin.alter_queue_manager(automatic_creation=True)
+        looked = memory(*told, "--to", "nowhere", "--dry-run")
+        assert (looked.code, looked.document["republished"]) == (OK, 4)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,12 @@ from ledgermq.client.admin.part import who_asks
 from ledgermq.client.admin.republishing import journal_marks
 from ledgermq.client.admin.republishing import republish as put_again
 from ledgermq.client.connection import Connection
-from ledgermq.errors import LedgerMQError, RepublishStoppedError
+from ledgermq.errors import (
+    BrokerUnavailableError,
+    LedgerMQError,
+    RepublishStoppedError,
+    WorkerUnavailableError,
+)
 from ledgermq.protocol.limits import TIMING_MS_MAX
 from ledgermq.system_refusals import check_makeable
 from ledgermq.wire.content.journaled import JournaledMessage
@@ -247,7 +252,7 @@ def republish(
             rows, left_out = _copied(
                 target, islice(messages(), skip, None), to=to, groups=not ungrouped
             )
-            _check_goals(target, rows, to)
+            _check_goals(target, output, rows, to)
             if dry_run:
                 _tell(output, rows, left_out, to)
                 return
@@ -284,12 +289,20 @@ def _copied(
     return rows, left_out
 
 
-def _check_goals(target: Target, rows: list[dict[str, Any]], to: str | None) -> None:
-    """RepublishStoppedError: what the copies would be put on takes none."""
-    with target.connect() as connection:
-        for goal in dict.fromkeys(to or row["destination"] for row in rows):
-            if why := why_no_put(connection, goal):
-                raise RepublishStoppedError(f"no message is republished: {why}")
+def _check_goals(
+    target: Target, output: Output, rows: list[dict[str, Any]], to: str | None
+) -> None:
+    """RepublishStoppedError: what the copies would be put on takes none.
+
+    A look at backups needs no broker: where nobody answers, only this is not known.
+    """
+    try:
+        with target.connect() as connection:
+            for goal in dict.fromkeys(to or row["destination"] for row in rows):
+                if why := why_no_put(connection, goal):
+                    raise RepublishStoppedError(f"no message is republished: {why}")
+    except (BrokerUnavailableError, WorkerUnavailableError) as error:
+        output.remark(f"whether they can be put to {_where(to)} was not looked at: {error}")
 
 
 def _put_again(
