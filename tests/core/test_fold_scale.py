@@ -116,8 +116,10 @@ def test_a_publication_looks_only_at_subscriptions_that_ask_for_its_value(evalua
     assert sum(len(one.messages) for one in driver.state.subscriptions.values()) == 100
 
 
-def test_a_selector_is_asked_once_for_each_message_and_never_by_a_get(evaluations):
-    """100,000 messages, every hundredth matches; taking those asks about none (SES-35)."""
+def test_a_selector_is_asked_once_for_what_has_its_value_and_never_by_a_get(evaluations):
+    """100,000 messages, every hundredth is red: the others are not asked about, and taking those
+    that match asks about none (SES-35).
+    """
     driver = Driver()
     session = driver.open(1)
     for batch in range(100):
@@ -127,7 +129,7 @@ def test_a_selector_is_asked_once_for_each_message_and_never_by_a_get(evaluation
         ]
         driver.do(op.Put, session, destination="queue:q", messages=messages)
     driver.do(op.OpenConsumer, session, consumer=1, destination="queue:q", selector="color = 'red'")
-    assert len(evaluations) == 100_000
+    assert len(evaluations) == 1_000
     evaluations.clear()
     for _ in range(1_000):
         *_, delivered = driver.do(op.Get, session, consumer=1, credit=1)
