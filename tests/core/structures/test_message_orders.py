@@ -11,6 +11,7 @@ from ledgermq.core.order.selecting import value_in
 from ledgermq.core.state.manager import SPARE_DEADLINES, new_state
 from ledgermq.core.state.records import Message, Queue, may_be_given
 from ledgermq.core.structures.available import SPARE_ENTRIES, Available
+from support.checks.calls import calls_of
 
 
 def message_of(queue: Queue, priority: int = 4) -> Message:
@@ -110,6 +111,14 @@ def test_orders_agree_with_a_sorted_list(steps):
         else:
             getattr(pair, name)(argument)
         pair.check()
+
+
+def test_taking_looks_for_nothing_where_a_priority_has_nothing():
+    """A topic hands each message to thousands of subscriptions, one at a time."""
+    pair = Pair()
+    pair.put(4)
+    pair.put(4)
+    assert calls_of(lambda: pair.all.take(1, 2)) <= 3
 
 
 def test_order_forgets_what_was_taken_through_another():

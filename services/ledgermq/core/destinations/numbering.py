@@ -91,7 +91,8 @@ def _arrive(
                 continue
         born.append(message)
     move(entry, store, born, before, AVAILABLE, session=session)
-    move(entry, store, unborn, before, UNBORN, session=session)
+    if unborn:
+        move(entry, store, unborn, before, UNBORN, session=session)
     if store.group_order is not None:
         store.group_order.add(messages)
     join_groups(store, messages)

@@ -102,10 +102,11 @@ class Available(Generic[P]):
                 else:
                     taken.append(heapq.heappop(returned)[1])
                 missing -= 1
-            here = min(missing, len(fresh))
-            take_next = fresh.popleft
-            taken.extend([take_next() for _ in range(here)])
-            missing -= here
+            if missing and fresh:
+                here = min(missing, len(fresh))
+                take_next = fresh.popleft
+                taken.extend([take_next() for _ in range(here)])
+                missing -= here
         return taken
 
     def _take_one_by_one(self, count: int) -> list[P]:
