@@ -9,11 +9,15 @@ a time, and what came back first.
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Final
 
 from ledgermq.core.state.records import SORT_KEY, Message, Queue, Session
 from ledgermq.protocol.operations import DeliveryRange, deliveries_in
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import CONCURRENT, PROTECTED, SERIALIZED
+
+# Of a session with more of them, what is settled is looked at before its consumers are.
+CONSUMERS_MANY: Final = 100
 
 
 def use_fifo_mode(queue: Queue) -> None:
@@ -43,6 +47,10 @@ def check_order(session: Session, ranges: list[DeliveryRange]) -> Refusal | None
 
     The deliveries must be in flight; those that are settled together are in order together.
     """
+    if len(session.consumers) > CONSUMERS_MANY:
+        settled = (session.deliveries[one].queue for one in deliveries_in(ranges))
+        if all(one.received is None for one in settled):
+            return None
     protected = {
         one.queue.created_position: one.queue
         for one in session.consumers.values()
