@@ -53,6 +53,13 @@ def test_a_checkpoint_is_due_after_time_operations_or_blocks(hand):
     assert hand.is_due()
 
 
+def test_where_nothing_changed_no_queue_is_looked_at(hand):
+    """There may be thousands, and a worker that has nothing to do looks five times a second."""
+    hand.now += 11.0
+    folder = SimpleNamespace(operations=0, state=None)
+    assert not hand.schedule._is_due(folder, hand.now)
+
+
 def test_encoding_takes_a_tenth_of_the_time_at_most(hand):
     """Where each message that leaves touches its own block, checkpoints come further apart."""
     hand.maker.encoding_seconds = 2.0

@@ -135,7 +135,9 @@ class CheckpointSchedule:
         # What the last one was to cover changed already, and the others count from there.
         if self._failures or changed >= settings.checkpoint_operations:
             return True
-        if changed and now - self._tried_at >= settings.checkpoint_seconds:
+        if not changed:
+            return False
+        if now - self._tried_at >= settings.checkpoint_seconds:
             return True
         blocks = sum(len(queue.touched_blocks) for queue in folder.state.stores.values())
         return blocks >= settings.checkpoint_blocks
