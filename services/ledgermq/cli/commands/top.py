@@ -8,13 +8,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from itertools import count
 from typing import Any, Final
 
 import click
 
-from ledgermq.cli.options.destinations import patterns_argument
+from ledgermq.cli.options.destinations import fits, patterns_argument
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Count, Number
@@ -52,9 +51,7 @@ class Look:
     @classmethod
     def taken(cls, connection: Connection, patterns: Sequence[str]) -> Look:
         """Now, of the queues whose names fit one of the patterns, or of all if there are none."""
-        found = connection.admin.list_queues()
-        if patterns:
-            found = [one for one in found if any(fnmatchcase(one.name, fit) for fit in patterns)]
+        found = [one for one in connection.admin.list_queues() if fits(one.name, patterns)]
         return cls(time.monotonic(), datetime.now(UTC), found)
 
     def rows(self, before: Look | None) -> list[dict[str, Any]]:

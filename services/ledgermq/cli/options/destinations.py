@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import Final
 
@@ -47,6 +48,11 @@ def bare_name(kind: str, text: str) -> str:
     """The name in `KIND:NAME`; a text in which more is no name stays, for the client to refuse."""
     name = text.removeprefix(f"{kind}:")
     return text if ":" in name else name
+
+
+def fits(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a name fits one of the patterns; without any, all do."""
+    return not patterns or any(fnmatchcase(name, one) for one in patterns)
 
 
 def queue_from(text: str, *, why: str) -> str:

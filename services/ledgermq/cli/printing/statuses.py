@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Any
 
+from ledgermq.cli.options.destinations import fits
 from ledgermq.cli.options.setting_options import shown_settings
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing.listing import Listing
@@ -29,7 +29,7 @@ def print_list(
     """
     if patterns and found:
         nothing = f"no name fits {' or '.join(patterns)}"
-        found = [one for one in found if any(fnmatchcase(one["name"], fit) for fit in patterns)]
+        found = [one for one in found if fits(one["name"], patterns)]
     caption = f"at {target.named(found[0]['position'])}: {sums}" if found else nothing
     rows = [with_iso_times(status) for status in listing.ordered(found)]
     document = [{key: row[key] for key in listing.keys if key in row} for row in rows]
