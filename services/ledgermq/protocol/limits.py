@@ -80,7 +80,9 @@ UNCONFIRMED_SESSION_US: Final = 30_000_000
 
 # What names of temporary destinations begin with.
 TEMPORARY: Final = "temporary/"
-_NAME = re.compile(r"[A-Za-z0-9._/%-]{1,128}", re.ASCII)
+# Of the name of a queue, a topic or a queue manager, and of a client id.
+OBJECT_NAME_CHARACTERS_MAX: Final = 128
+_NAME = re.compile(rf"[A-Za-z0-9._/%-]{{1,{OBJECT_NAME_CHARACTERS_MAX}}}", re.ASCII)
 
 
 def is_name(text: str) -> bool:

@@ -21,15 +21,15 @@ from ledgermq.client.connection import Connection
 from ledgermq.errors import LedgerMQError, QueueNotFoundError
 from ledgermq.errors.shown import shown
 from ledgermq.protocol.documents.destinations import QueueStatus
-from ledgermq.protocol.limits import is_name
-from ledgermq.relay.definitions import Definition, definitions, find_definition, source_name
+from ledgermq.protocol.limits import OBJECT_NAME_CHARACTERS_MAX, is_name
+from ledgermq.relay.definitions import PREFIX, Definition, definitions, find_definition, source_name
 from ledgermq.relay.forwarding import Goal
 from ledgermq.relay.queue_goal import QueueGoal
 from ledgermq.relay.relaying import Relaying
 from ledgermq.wire.topics.identity import log_identity
 
 # What a name leaves room for in that of the queue of transfers.
-RELAY_CHARACTERS_MAX: Final = 122
+RELAY_CHARACTERS_MAX: Final = OBJECT_NAME_CHARACTERS_MAX - len(PREFIX)
 COLUMNS: Final = (
     Column(key="name", heading="NAME", whole=True),
     *headed("from", "to"),

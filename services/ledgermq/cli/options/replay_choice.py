@@ -20,7 +20,7 @@ from ledgermq.cli.options.journal_choice import checked_selector, ids_option, un
 from ledgermq.cli.options.moments import MOMENT
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.options.together import DIRECTORY, Read, together
-from ledgermq.protocol.limits import is_name
+from ledgermq.protocol.limits import OBJECT_NAME_CHARACTERS_MAX, is_name
 
 if TYPE_CHECKING:
     from ledgermq_spark.journal.choice import Choice
@@ -80,7 +80,7 @@ def _pace(text: str) -> str | float:
 
 def _name(text: str) -> str:
     if not text or not is_name(CLIENT_ID + text):
-        most = 128 - len(CLIENT_ID)
+        most = OBJECT_NAME_CHARACTERS_MAX - len(CLIENT_ID)
         raise ValueError(f"{text!r} is no name: 1 to {most} characters of A-Z a-z 0-9 . _ / % -")
     return text
 

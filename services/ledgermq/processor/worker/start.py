@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 from dataclasses import replace
 
-from ledgermq.garbage import SELDOM
 from ledgermq.processor.log.aiokafka_options import aiokafka_options
 from ledgermq.processor.worker.exit_codes import EXIT_REFUSED, EXIT_UNREACHABLE
 from ledgermq.processor.worker.membership import check_may_join, session_timeout_seconds
@@ -55,7 +53,6 @@ def run_worker(settings: WorkerSettings) -> int:
     except (TopicError, RegistryError, *NOT_LET_IN) as error:
         log.critical("%s", error)
         return EXIT_UNREACHABLE
-    gc.set_threshold(*SELDOM)
     allow_many_files()
     try:
         settings.data_directory.mkdir(parents=True, exist_ok=True)
