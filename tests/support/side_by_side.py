@@ -54,7 +54,7 @@ JAVA_OPTIONS = {"JDK_JAVA_OPTIONS": QUICK_START}
 LONGEST = {
     ROOT / "tests" / name
     for name in (
-        "client/link/test_dead_connections.py",
+        "client/link/test_networks.py",
         "faults/test_fail_over.py",
         "processor/checkpoints/test_cut_ledger.py",
         "processor/lanes/test_damaged_log.py",

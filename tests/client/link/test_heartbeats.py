@@ -112,6 +112,24 @@ def test_a_reply_that_stays_away_is_asked_about_and_the_operation_repeated(desk,
     assert desk.log.numbers(Alive) == [1, 1, 1]
 
 
+def test_while_outcomes_come_those_that_are_behind_them_are_waited_for(desk, keeper):
+    """On a slow link, or a busy lane, further questions and repeats would only hold them up."""
+    core = desk.session(5)
+    one = pending(desk, core, 100.0)
+    seen = []
+    for now, came_at in (
+        (103.0, 100.1),
+        (105.0, 102.1),
+        (105.1, 102.2),
+        (114.9, 114.0),
+        (115.0, 114.0),
+    ):
+        desk.router.came_at = came_at
+        keeper._round(now)
+        seen.append((len(desk.log.asks), one.sends))
+    assert seen == [(0, 1), (0, 1), (1, 1), (2, 1), (2, 2)]
+
+
 def test_what_the_broker_did_not_take_is_written_again_at_once(desk, keeper):
     """A failed report makes the next round repeat everything pending, once."""
     core = desk.session(5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Coroutine, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -27,6 +28,7 @@ class Network:
         self._dead: set[asyncio.StreamWriter] = set()
         self._alive: set[asyncio.StreamWriter] = set()
         self._shut = False
+        self._bytes_per_second = math.inf
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -57,6 +59,13 @@ class Network:
         yield
         self._shut = False
 
+    @contextmanager
+    def slowed_down(self, bytes_per_second: int) -> Iterator[None]:
+        """Lets so much through each connection, in each direction."""
+        self._bytes_per_second = bytes_per_second
+        yield
+        self._bytes_per_second = math.inf
+
     def close(self) -> None:
         """Ends; what passes is cut."""
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -81,6 +90,7 @@ class Network:
         with suppress(OSError):
             while data := await reader.read(CHUNK_BYTES):
                 if writer not in self._dead:
+                    await asyncio.sleep(len(data) / self._bytes_per_second)
                     writer.write(data)
                     await writer.drain()
         self._alive.discard(writer)

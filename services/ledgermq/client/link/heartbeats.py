@@ -22,6 +22,9 @@ ACKNOWLEDGE_WITHIN_SECONDS: Final = 0.1
 RESYNC_AFTER_SECONDS: Final = 1.0
 RESYNC_PAUSE_MAX_SECONDS: Final = 4.0
 REPEAT_AFTER_SECONDS: Final = 3.0
+# While outcomes come, those that are waited for may be behind them, on a slow link or a busy lane:
+# what is asked and written again would only make that longer.
+PATIENCE_WHILE_THEY_COME: Final = 5
 
 
 class Heartbeats:
@@ -104,8 +107,10 @@ class Heartbeats:
         if any(more):
             self.soon()
         self.report_handed_over()
+        they_come = now - self._router.came_at < REPEAT_AFTER_SECONDS
+        patience = PATIENCE_WHILE_THEY_COME if they_come else 1
         longest = max((engine.oldest_wait_seconds(now) for engine in engines), default=0.0)
-        late = longest > RESYNC_AFTER_SECONDS or self._router.opening_waits(now)
+        late = longest > RESYNC_AFTER_SECONDS * patience or self._router.opening_waits(now)
         if not late and not self._router.catching_up:
             self._resync_pause = RESYNC_AFTER_SECONDS
         elif now >= self._resync_at:
@@ -117,4 +122,4 @@ class Heartbeats:
         if not is_held_up:
             failed, self._transport.failed = self._transport.failed, False
             for engine in engines:
-                engine.repeat_overdue(now, 0.0 if failed else REPEAT_AFTER_SECONDS)
+                engine.repeat_overdue(now, 0.0 if failed else REPEAT_AFTER_SECONDS * patience)

@@ -30,7 +30,9 @@ from ledgermq.wire.topics.registry import Claim
 
 LOGGER = logging.getLogger("ledgermq.client")
 RECORDS_PER_READ: Final = 500
-OUTCOME_BYTES_MAX: Final = 10 * 1024 * 1024
+# What Kafka answers at once, if one batch of records is not larger. A slow link must carry that
+# before the answer is given up: else it would be asked for again, for ever.
+FETCH_BYTES: Final = 1024 * 1024
 # It is asked for again, and whoever closes the connection waits for the answer.
 FIND_END_SECONDS: Final = 2.0
 PASSING: Final = frozenset(
@@ -65,8 +67,7 @@ class LaneReader:
                 "fetch.min.bytes": 1,
                 "fetch.wait.max.ms": 500,
                 "fetch.error.backoff.ms": 50,
-                "fetch.message.max.bytes": OUTCOME_BYTES_MAX + 65536,
-                "fetch.max.bytes": 64 * 1024 * 1024,
+                "fetch.message.max.bytes": FETCH_BYTES,
                 "receive.message.max.bytes": 80 * 1024 * 1024,
             },
             logger=self._news,

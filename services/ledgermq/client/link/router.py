@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -46,6 +47,7 @@ class Router:
 
     Attributes:
         broken: Why the connection cannot go on; None while it can.
+        came_at: On the monotonic clock, when an outcome came last that was new.
     """
 
     def __init__(self, questions: Questions, problems: Problems) -> None:
@@ -59,6 +61,7 @@ class Router:
         # Whether something may be missing though no hole shows it.
         self._missed = False
         self.broken: str | None = None
+        self.came_at = -math.inf
 
     # -- from any thread ---------------------------------------------------------------------------
 
@@ -138,6 +141,8 @@ class Router:
         chain = self.chain
         restarts, had_hole = chain.restarts, chain.hole
         accepted = chain.accept(previous_position, previous_index, outcomes)
+        if accepted:
+            self.came_at = time.monotonic()
         if chain.restarts != restarts:
             self._forget_before(outcomes[0].position)
         elif chain.hole and not had_hole:
@@ -203,6 +208,10 @@ class Router:
             elif self.chain.hole:
                 self._give_up(page)
             return
+        if not gathering.pages and _end_in(page) == self.chain.last:
+            # Nothing was missed: what is waited for was not folded then.
+            self._missed = False
+            return
         gathering.take(page)
         if gathering.place:
             self._gathering = gathering
@@ -238,9 +247,8 @@ class Router:
         """Applies the state of this connection as the worker sees it, then goes on."""
         answer = pages[0]
         documents = [json.loads(one["document"]) for one in pages]
-        document = documents[0]
         sessions = [one for page in documents for one in page["sessions"]]
-        reached = (document["last_position"], document["last_index"])
+        reached = _end_in(answer)
         jumped = reached > self.chain.last
         for one in sessions:
             self._open(bytes.fromhex(one["session_key"]), one["session"])
@@ -258,3 +266,9 @@ class Router:
         self._missed = False
         for chunk in self.chain.resume(*reached):
             self._take_chunk(*chunk)
+
+
+def _end_in(page: dict[str, Any]) -> tuple[int, int]:
+    """Position and index of the last outcome of this connection, as an answer to RESYNC has it."""
+    document = json.loads(page["document"])
+    return document["last_position"], document["last_index"]

@@ -27,6 +27,7 @@ class Gathering:
         self.waiting: list[HeldChunk] = []
         self._asked: set[int] = set()
         self._asked_at = 0.0
+        self._patience_seconds = PATIENCE_SECONDS
 
     @property
     def place(self) -> str:
@@ -36,9 +37,12 @@ class Gathering:
 
     @property
     def overdue(self) -> bool:
-        return time.monotonic() - self._asked_at > PATIENCE_SECONDS
+        return time.monotonic() - self._asked_at > self._patience_seconds
 
     def asked(self, question: int) -> None:
+        """Notes that the next page is asked for; if it was before, it takes longer than thought."""
+        if self._asked:
+            self._patience_seconds *= 2
         self._asked.add(question)
         self._asked_at = time.monotonic()
 

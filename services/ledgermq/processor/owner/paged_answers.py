@@ -20,7 +20,9 @@ from ledgermq.protocol.outcomes import Delivered
 from ledgermq.wire.framing.answers import encode_answer
 from ledgermq.wire.topics.reading import BodyLostError
 
-PAGE_BYTES = 4 * 1024 * 1024
+PAGE_BYTES = 1024 * 1024
+# Who has missed nothing asks for no further page, which a slow link would carry for long.
+FIRST_PAGE_BYTES = 64 * 1024
 # Nothing else is done while a page is made.
 PAGE_PARTS = 1_000
 KEPT_SECONDS = 30.0
@@ -58,6 +60,7 @@ class PagedAnswer:
         first = int(place.partition(":")[2])
         found: dict[str, list[Any]] = {"session": [], "outcome": [], "message": []}
         size, number = 0, first
+        bytes_max = PAGE_BYTES if first else min(PAGE_BYTES, FIRST_PAGE_BYTES)
         while number < len(self._parts):
             kind, part = self._parts[number]
             try:
@@ -65,7 +68,7 @@ class PagedAnswer:
             except BodyLostError:
                 # It went meanwhile: the log was trimmed, and nobody needs it as it was.
                 return None
-            if number > first and (size > PAGE_BYTES or number - first == PAGE_PARTS):
+            if number > first and (size > bytes_max or number - first == PAGE_PARTS):
                 break
             found[kind].append(part)
             number += 1

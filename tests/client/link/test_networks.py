@@ -1,4 +1,4 @@
-"""Connections to Kafka that are dead, and nobody was told: new ones are made in good time."""
+"""Networks between clients, workers and Kafka: slow ones, and connections that died unheard."""
 
 import time
 
@@ -9,6 +9,10 @@ from support.brokers.far_broker import broker_behind_a_network
 from support.brokers.worker_process import new_place
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+BYTES_PER_SECOND = 500_000
+BODY = b"x" * 20_000
+MESSAGES = 400
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +101,24 @@ def test_an_operation_waits_once_for_a_broker_that_is_away(far_broker, far_place
             (pending,) = session._work.engine.protocol.pending.values()
             assert pending.sends == 1
         assert sent.result(timeout=20).sequence == 1
+
+
+def test_a_deep_queue_comes_through_a_slow_link(far_broker, far_place):
+    """All that is delivered ahead takes longer than Kafka's answers may: it came in one, never."""
+    far_place.worker()
+    with far_place.connect() as connection, connection.session(transacted=True) as session:
+        producer = session.producer("queue:a")
+        for _ in range(MESSAGES):
+            producer.send(BODY)
+        session.commit()
+    far_place.bootstrap = far_broker.far
+    with (
+        far_broker.network.slowed_down(BYTES_PER_SECOND),
+        far_place.connect(timeout=60, suspect_timeout_seconds=6) as connection,
+        connection.session() as session,
+    ):
+        consumer = session.consumer("queue:a")
+        received = []
+        while len(received) < MESSAGES and (message := consumer.receive(20)) is not None:
+            received.append(message.sequence)
+    assert received == [*range(MESSAGES)]
