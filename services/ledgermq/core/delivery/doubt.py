@@ -9,7 +9,6 @@ the others are not blamed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from operator import attrgetter
 from typing import Final
 
@@ -30,16 +29,11 @@ def was_lost(session: Session, delivery: int, message: Message) -> None:
 def tell_handed_through(entry: Entry, session: Session, through: int) -> None:
     """Notes that all deliveries through this number were handed to the application."""
     before, session.handed_through = session.handed_through, min(through, session.next_delivery - 1)
-    if session.handed_through - before >= len(session.consumers):
-        consumers: Iterable[Consumer] = session.consumers.values()
-    else:
-        # A session may have thousands; what is in doubt was not handed over before.
-        numbers = range(before + 1, session.handed_through + 1)
-        held = [session.deliveries[one] for one in numbers if one in session.deliveries]
-        found = [one.consumer for one in held if one.consumer is not None]
-        consumers = sorted(found, key=NUMBER)
-    for consumer in consumers:
-        if 0 < consumer.doubt <= session.handed_through:
+    numbers = range(before + 1, session.handed_through + 1)
+    told = [session.deliveries[one].consumer for one in numbers if one in session.deliveries]
+    doubting = {one for one in told if one is not None and one.doubt}
+    for consumer in sorted(doubting, key=NUMBER):
+        if consumer.doubt <= session.handed_through:
             _resolve(entry, consumer)
 
 

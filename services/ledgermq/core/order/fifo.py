@@ -9,15 +9,11 @@ a time, and what came back first.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Final
 
 from ledgermq.core.state.records import SORT_KEY, Message, Queue, Session
 from ledgermq.protocol.operations import DeliveryRange, deliveries_in
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import CONCURRENT, PROTECTED, SERIALIZED
-
-# Of a session with more of them, what is settled is looked at before its consumers are.
-CONSUMERS_MANY: Final = 100
 
 
 def use_fifo_mode(queue: Queue) -> None:
@@ -47,25 +43,18 @@ def check_order(session: Session, ranges: list[DeliveryRange]) -> Refusal | None
 
     The deliveries must be in flight; those that are settled together are in order together.
     """
-    if len(session.consumers) > CONSUMERS_MANY:
-        settled = (session.deliveries[one].queue for one in deliveries_in(ranges))
-        if all(one.received is None for one in settled):
-            return None
-    protected = {
-        one.queue.created_position: one.queue
-        for one in session.consumers.values()
-        if one.queue.received is not None and one.queue.settings.fifo_mode == PROTECTED
-    }
-    if not protected:
-        return None
-    named: dict[int, dict[int, int]] = {created: {} for created in protected}
+    held = session.deliveries
+    named: dict[Queue, dict[int, int]] = {}
     for delivery in deliveries_in(ranges):
-        message = session.deliveries[delivery]
-        created = message.queue.created_position
-        if created in protected:
-            named[created][message.sequence] = delivery
-    for created, deliveries in named.items():
-        refusal = _check_queue(protected[created], deliveries)
+        queue = held[delivery].queue
+        if queue.received is not None and queue.settings.fifo_mode == PROTECTED:
+            named.setdefault(queue, {})[held[delivery].sequence] = delivery
+    if len(named) > 1:
+        # Of several it is the one of the first consumer that is told of.
+        queues = [one.queue for one in session.consumers.values()]
+        named = {queue: named[queue] for queue in queues if queue in named}
+    for queue, deliveries in named.items():
+        refusal = _check_queue(queue, deliveries)
         if refusal is not None:
             return refusal
     return None
@@ -74,8 +63,6 @@ def check_order(session: Session, ranges: list[DeliveryRange]) -> Refusal | None
 def _check_queue(queue: Queue, deliveries: dict[int, int]) -> Refusal | None:
     """Refuses deliveries, by sequence number, if one left out comes before one of them."""
     left = len(deliveries)
-    if not left:
-        return None
     assert queue.received is not None, "a protected queue remembers"
     before: Message | None = None
     for sequence in queue.received:
