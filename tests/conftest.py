@@ -111,6 +111,13 @@ def broker(
 
 
 @pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    """A broker of this test alone, which it may kill, and whose files it may touch."""
+    with EmbeddedBroker(tmp_path / "broker", brief=True) as started:
+        yield started
+
+
+@pytest.fixture
 def place(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Place]:
     """One queue manager on topics of its own; workers and clients end with the test."""
     from support.brokers.worker_process import new_place

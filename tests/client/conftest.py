@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import ledgermq
 from ledgermq import aio
 from ledgermq.client.link import heartbeats as keeper
 from ledgermq.testing import MemoryBroker
+from support.brokers.hand_made import Desk
 from support.brokers.hand_route import HandRoute
 from support.brokers.lent_connection import LentConnection
 from support.brokers.plain_worker import PlainWorker
@@ -96,6 +98,32 @@ def route() -> HandRoute:
 
 
 @pytest.fixture
+def connected(route) -> Iterator[ledgermq.Connection]:
+    """A connection to `route`, which is dropped at the end without a word."""
+    with route.connected() as opened:
+        yield opened
+
+
+@pytest.fixture
+def desk() -> Desk:
+    """A router with a log that only notes."""
+    return Desk()
+
+
+@pytest.fixture
+def memory() -> MemoryBroker:
+    """A queue manager in memory that only this test uses."""
+    return MemoryBroker()
+
+
+@pytest.fixture
+def in_memory() -> Iterator[ledgermq.Connection]:
+    """A connection to a queue manager in memory that only this test uses."""
+    with MemoryBroker().connect(timeout=20.0) as opened:
+        yield opened
+
+
+@pytest.fixture
 def queue(request) -> str:
     """A destination that only this test uses."""
     name = "".join(one if one.isalnum() else "." for one in request.node.name)
@@ -106,6 +134,18 @@ def queue(request) -> str:
 def named(queue) -> str:
     """The name of a queue or topic that only this test uses."""
     return queue.removeprefix("queue:")
+
+
+@pytest.fixture
+def topic(queue) -> str:
+    """A topic that only this test uses."""
+    return "topic:" + queue.partition(":")[2]
+
+
+@pytest.fixture
+def client_id() -> str:
+    """A client id that only this test uses."""
+    return f"client-{uuid.uuid4().hex}"
 
 
 @pytest.fixture

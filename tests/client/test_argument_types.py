@@ -69,13 +69,6 @@ def test_an_option_that_there_is_not_is_refused_by_the_name_of_the_call(one):
             method(object.__new__(one), nonsense=1)
 
 
-@pytest.fixture
-def memory():
-    """A connection to a queue manager in memory that nobody else uses."""
-    with MemoryBroker().connect(timeout=20.0) as opened:
-        yield opened
-
-
 WRONG = {
     "unsubscribe": lambda session: session.unsubscribe(None),
     "subscription": lambda session: session.consumer("topic:t", subscription=7, shared=True),
@@ -94,10 +87,10 @@ WRONG = {
 
 
 @pytest.mark.parametrize("call", WRONG)
-def test_wrong_types_end_their_own_call_and_nothing_else(memory, call):
+def test_wrong_types_end_their_own_call_and_nothing_else(in_memory, call):
     """Decision 29: the session goes on, and nothing was written."""
-    memory.admin.create_queue("q")
-    with memory.session() as session:
+    in_memory.admin.create_queue("q")
+    with in_memory.session() as session:
         with pytest.raises(ledgermq.ArgumentTypeError):
             WRONG[call](session)
         assert session.producer("queue:q").send("fine").sequence == 0
@@ -141,17 +134,17 @@ HUGE_NUMBERS = {
 
 
 @pytest.mark.parametrize("call", HUGE_NUMBERS)
-def test_a_number_that_cannot_be_written_out_is_refused_all_the_same(memory, call):
+def test_a_number_that_cannot_be_written_out_is_refused_all_the_same(in_memory, call):
     """The text of the error does without it."""
-    memory.admin.create_queue("q")
-    session = memory.session(transacted=call == "units")
+    in_memory.admin.create_queue("q")
+    session = in_memory.session(transacted=call == "units")
     with pytest.raises(ledgermq.LedgerMQError):
         HUGE_NUMBERS[call](session)
 
 
-def test_what_is_text_and_no_destination_is_an_invalid_destination(memory):
+def test_what_is_text_and_no_destination_is_an_invalid_destination(in_memory):
     """Decision 29: a reply_to, and a subscription of a queue, of each kind (SES-34, SES-35)."""
-    with memory.session() as session:
+    with in_memory.session() as session:
         with pytest.raises(ledgermq.InvalidDestinationError, match="nowhere"):
             session.producer("queue:q").send("x", reply_to="nowhere")
         with pytest.raises(ledgermq.InvalidDestinationError, match="nowhere"):
@@ -162,16 +155,16 @@ def test_what_is_text_and_no_destination_is_an_invalid_destination(memory):
 
 
 @pytest.mark.parametrize("name", setting_keywords())
-def test_settings_of_the_wrong_type_are_refused_by_name(memory, name):
+def test_settings_of_the_wrong_type_are_refused_by_name(in_memory, name):
     """Decision 29: each setting of a queue and of a topic."""
-    for create in (memory.admin.create_queue, memory.admin.create_topic):
+    for create in (in_memory.admin.create_queue, in_memory.admin.create_topic):
         with pytest.raises(
             (ledgermq.ArgumentTypeError, ledgermq.InvalidDestinationError)
         ) as caught:
             create("q", **{name: Odd()})
         assert name in str(caught.value) or "destination" in name
     with pytest.raises(ledgermq.ArgumentTypeError, match="no setting"):
-        memory.admin.create_queue("q", nonsense=1)
+        in_memory.admin.create_queue("q", nonsense=1)
 
 
 @pytest.mark.parametrize("name", list(inspect.signature(ledgermq.connect).parameters))
@@ -191,11 +184,11 @@ def test_connect_shows_its_settings_and_names_the_one_that_was_meant(connect):
         connect(amqp=5)
 
 
-def test_what_is_not_awaited_says_that_it_must_be(memory):
+def test_what_is_not_awaited_says_that_it_must_be(in_memory):
     """A name is looked for in what is only being opened."""
 
     async def work():
-        opening = aio.Connection(memory).session()
+        opening = aio.Connection(in_memory).session()
         with pytest.raises(AttributeError, match="has no producer yet: `await` it, or enter it"):
             opening.producer("queue:q")
         await (await opening).close()
@@ -212,11 +205,11 @@ def test_a_module_that_is_not_imported_is_told_how_it_is(monkeypatch):
         _ = ledgermq.nonsense
 
 
-def test_a_coroutine_refuses_wrong_types_too(memory):
+def test_a_coroutine_refuses_wrong_types_too(in_memory):
     """Decision 29: where it is awaited, with the session as it was."""
 
     async def work():
-        async with aio.Connection(memory).session() as session:
+        async with aio.Connection(in_memory).session() as session:
             producer = session.producer("queue:q")
             with pytest.raises(ledgermq.ArgumentTypeError, match=r"^subscription is None"):
                 await session.unsubscribe(None)
@@ -255,9 +248,9 @@ def nested(levels):
     return found
 
 
-def test_what_cannot_be_shown_is_refused_all_the_same(memory):
+def test_what_cannot_be_shown_is_refused_all_the_same(in_memory):
     """Its representation raises; the error names its type in place of that."""
-    with memory.session() as session, pytest.raises(ledgermq.ArgumentTypeError, match="<dict>"):
+    with in_memory.session() as session, pytest.raises(ledgermq.ArgumentTypeError, match="<dict>"):
         session.producer("queue:q").group(nested(100_000))
 
 
@@ -293,12 +286,12 @@ BEYOND_SHOWING = 10**5_000
         lambda c, s: c.admin.alter_queue("q", redelivery="x" * 10_000),
     ],
 )
-def test_texts_that_cannot_be_written_or_are_too_long_are_refused_in_a_line(memory, call):
+def test_texts_that_cannot_be_written_or_are_too_long_are_refused_in_a_line(in_memory, call):
     """The error itself can be printed, whatever was given, and the session goes on."""
-    memory.admin.create_queue("q")
-    with memory.session() as session:
+    in_memory.admin.create_queue("q")
+    with in_memory.session() as session:
         with pytest.raises(ledgermq.LedgerMQError) as caught:
-            call(memory, session)
+            call(in_memory, session)
         assert len(str(caught.value).encode()) < 1_000
         assert session.producer("queue:q").send("fine").sequence == 0
 
@@ -333,18 +326,18 @@ def test_a_size_to_read_that_is_no_whole_number_is_refused_by_name(size):
 @pytest.mark.parametrize(
     "wrong", [{"redelivery": 5}, {"redelivery_delay_multiplier": True}, {"redelivery": b"1:1"}]
 )
-def test_a_setting_of_redelivery_of_the_wrong_type_is_refused_by_name(memory, wrong):
+def test_a_setting_of_redelivery_of_the_wrong_type_is_refused_by_name(in_memory, wrong):
     """True is no number."""
-    memory.admin.create_queue("q")
+    in_memory.admin.create_queue("q")
     with pytest.raises(ledgermq.ArgumentTypeError, match=f"^{next(iter(wrong))}"):
-        memory.admin.alter_queue("q", **wrong)
+        in_memory.admin.alter_queue("q", **wrong)
 
 
-def test_an_action_that_corrects_nothing_is_refused_by_name(memory):
+def test_an_action_that_corrects_nothing_is_refused_by_name(in_memory):
     """With those that there are."""
-    memory.admin.create_queue("q")
+    in_memory.admin.create_queue("q")
     with pytest.raises(ledgermq.IllegalStateError, match=r"action is 'DROP', .*REMOVE or RELEASE"):
-        memory.admin.correct("q", sequence=0, action="DROP", actor="a", reason="r")
+        in_memory.admin.correct("q", sequence=0, action="DROP", actor="a", reason="r")
 
 
 @pytest.mark.parametrize(

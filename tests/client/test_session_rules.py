@@ -2,29 +2,12 @@
 
 import threading
 import time
-import uuid
 
 import pytest
 
 import ledgermq
 from ledgermq import AckMode
-
-
-@pytest.fixture
-def topic(queue) -> str:
-    """A topic that only this test uses."""
-    return "topic:" + queue.partition(":")[2]
-
-
-@pytest.fixture
-def client_id() -> str:
-    """A client id that only this test uses."""
-    return f"client-{uuid.uuid4().hex}"
-
-
-def left(connection, queue):
-    """Bodies and delivery counts of what is available, in delivery order."""
-    return [(one.body, one.delivery_count) for one in connection.browser(queue)]
+from support.messages.bodies import left
 
 
 def test_ses_03_a_session_serves_many_producers_and_consumers(connection, queue):

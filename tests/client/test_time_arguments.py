@@ -64,12 +64,6 @@ AWAITED_CALLS = {
 }
 
 
-@pytest.fixture
-def broker():
-    """A queue manager in memory."""
-    return MemoryBroker()
-
-
 def test_a_timedelta_is_told_how_it_becomes_a_number():
     """Of seconds; what is in milliseconds has another number."""
     seconds = r"time_to_live is datetime\.timedelta.* must be a number or None; write its total_sec"
@@ -82,9 +76,9 @@ def test_a_timedelta_is_told_how_it_becomes_a_number():
 
 
 @each_bad
-def test_every_time_out_is_checked_before_the_call_does_anything(broker, bad, error):
+def test_every_time_out_is_checked_before_the_call_does_anything(memory, bad, error):
     """Decision 29: nan never ended a receive, infinity failed in a lock, True counted as 1."""
-    with broker.connect() as connection:
+    with memory.connect() as connection:
         for transacted, calls in ((False, SESSION_CALLS), (True, TRANSACTED_CALLS)):
             for name, call in calls.items():
                 with connection.session(transacted=transacted) as session:
@@ -96,16 +90,16 @@ def test_every_time_out_is_checked_before_the_call_does_anything(broker, bad, er
             connection.close(timeout=bad)
         assert not connection.is_closed
         with pytest.raises(error):
-            broker.advance(bad)
+            memory.advance(bad)
 
 
 @each_bad
-def test_every_time_out_of_a_coroutine_is_checked_likewise(broker, bad, error):
+def test_every_time_out_of_a_coroutine_is_checked_likewise(memory, bad, error):
     """Decision 29: the client for asyncio refuses what the other one refuses."""
 
     async def main():
         async with (
-            aio.Connection(broker.connect()) as connection,
+            aio.Connection(memory.connect()) as connection,
             connection.session(transacted=True) as session,
             session.consumer(QUEUE, prefetch=0) as consumer,
         ):
@@ -126,18 +120,18 @@ def test_times_of_a_connection_are_checked_before_it_looks_for_a_broker(name, ba
         ledgermq.connect("kafka://localhost:1", **{name: bad})
 
 
-def test_a_time_out_may_be_as_long_as_a_life(broker):
+def test_a_time_out_may_be_as_long_as_a_life(memory):
     """Decision 29: the limit is that of times to live, a hundred years, and is good for waits."""
-    with broker.connect(timeout=SECONDS_MAX) as connection, connection.session() as session:
+    with memory.connect(timeout=SECONDS_MAX) as connection, connection.session() as session:
         session.producer(QUEUE).send("x", timeout=SECONDS_MAX)
         with session.consumer(QUEUE) as consumer:
             assert consumer.receive(SECONDS_MAX).body == "x"
 
 
 @pytest.mark.parametrize("bad", ["no", 0, 1, "", [], 1.0])
-def test_a_delivery_mode_is_true_or_false(broker, bad):
+def test_a_delivery_mode_is_true_or_false(memory, bad):
     """Decision 29: persistent="no" was sent as persistent; None stands for the producer's own."""
-    with broker.connect() as connection, connection.session() as session:
+    with memory.connect() as connection, connection.session() as session:
         with pytest.raises(ledgermq.ArgumentTypeError, match="persistent"):
             session.producer(QUEUE, persistent=bad)
         producer = session.producer(QUEUE)
@@ -153,9 +147,9 @@ def test_a_delivery_mode_is_true_or_false(broker, bad):
 
 @pytest.mark.parametrize("name", ["time_to_live", "delivery_delay"])
 @pytest.mark.parametrize("bad", [True, False, "5", *OUT_OF_RANGE], ids=lambda one: str(one)[:20])
-def test_times_of_a_message_are_checked_before_it_is_sent(broker, name, bad):
+def test_times_of_a_message_are_checked_before_it_is_sent(memory, name, bad):
     """Decision 29: a number of seconds within the limits, or an error that names the argument."""
-    with broker.connect() as connection, connection.session() as session:
+    with memory.connect() as connection, connection.session() as session:
         producer = session.producer(QUEUE)
         with pytest.raises(ledgermq.LedgerMQError, match=name):
             producer.send("x", **{name: bad})

@@ -33,13 +33,6 @@ from ledgermq.testing import MemoryBroker
 from support.brokers.hand_made import accepted, delivered, refused, returned
 
 
-@pytest.fixture
-def connection(route):
-    """A connection to it, which is dropped at the end without a word."""
-    with route.connected() as opened:
-        yield opened
-
-
 def refuse(route, operation, reason):
     """Refuses an operation that has had no answer yet."""
     route.tell(refused(0, operation.session, operation.session_sequence, reason))
@@ -67,11 +60,11 @@ async def come_to(holds):
 
 
 def test_db_22_what_was_sent_after_a_commit_in_doubt_goes_on_with_its_unit_of_work(
-    route, connection
+    route, connected
 ):
     """The commit is refused later as out of turn: the next one names its puts and the new ones."""
     route.silent |= {Commit}
-    session = connection.session(transacted=True)
+    session = connected.session(transacted=True)
     producer = session.producer("queue:q")
     producer.send("one")
     with pytest.raises(ledgermq.TransactionInDoubtError) as doubt:
@@ -87,11 +80,11 @@ def test_db_22_what_was_sent_after_a_commit_in_doubt_goes_on_with_its_unit_of_wo
 
 @pytest.mark.parametrize("mode", ["CLIENT", "INDIVIDUAL"])
 def test_db_22_an_acknowledgement_out_of_turn_that_nobody_waited_for_is_made_again(
-    route, connection, mode
+    route, connected, mode
 ):
     """It settled nothing, so what it was about is as it was."""
     route.silent |= {Acknowledge}
-    session = connection.session(ack=mode)
+    session = connected.session(ack=mode)
     consumer = session.consumer("queue:q")
     route.tell(delivered(0, session.handle, 1, 1, consumer._shared.buffer.number))
     message = consumer.receive(20)
@@ -145,14 +138,14 @@ def going_back(route, connection, mode, back):
 @GOING_BACK
 @pytest.mark.parametrize("is_refused", [True, False])
 def test_what_is_going_back_is_not_settled_behind_it(
-    route, connection, mode, back, settle, operation, is_refused
+    route, connected, mode, back, settle, operation, is_refused
 ):
     """Nobody waits for the outcome: a commit behind it named what is not in flight any more.
 
     It was refused, and what had been sent since was undone. Refused, nothing has gone back.
     """
     route.silent.add(operation)
-    session, _, doubt = going_back(route, connection, mode, back)
+    session, _, doubt = going_back(route, connected, mode, back)
     if is_refused:
         refuse(
             route, [*route.written(Rollback), *route.written(Recover)][0], Reason.DELIVERY_UNKNOWN
@@ -167,11 +160,11 @@ def test_what_is_going_back_is_not_settled_behind_it(
 
 @GOING_BACK
 def test_what_went_back_though_nobody_waited_so_long_is_not_held(
-    route, connection, mode, back, settle, operation
+    route, connected, mode, back, settle, operation
 ):
     """What is settled next is what was got since."""
     route.silent.add(operation)
-    session, consumer, doubt = going_back(route, connection, mode, back)
+    session, consumer, doubt = going_back(route, connected, mode, back)
     withdrawn = [*route.written(Rollback), *route.written(Recover)][0]
     route.tell(returned(0, session.handle, withdrawn.session_sequence))
     doubt.resolve(20)
@@ -183,10 +176,10 @@ def test_what_went_back_though_nobody_waited_so_long_is_not_held(
 
 
 def test_a_rollback_that_nobody_waited_so_long_for_undoes_a_failed_commit_all_the_same(
-    route, connection
+    route, connected
 ):
     """The session goes on once it is answered."""
-    session = connection.session(transacted=True)
+    session = connected.session(transacted=True)
     consumer = session.consumer("queue:q")
     route.refusing[Commit] = "delivery-unknown"
     assert session.commit_async().exception(20) is not None
@@ -202,10 +195,10 @@ def test_a_rollback_that_nobody_waited_so_long_for_undoes_a_failed_commit_all_th
 
 
 @pytest.mark.parametrize("kind", ["queue", "topic"])
-def test_resolving_a_temporary_destination_names_it(route, connection, kind):
+def test_resolving_a_temporary_destination_names_it(route, connected, kind):
     """As its call would have."""
     route.silent |= {CreateTemporary}
-    session = connection.session()
+    session = connected.session()
     session._engine.timeout_seconds = 0.05
     with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
         getattr(session, f"temporary_{kind}")()
@@ -215,10 +208,10 @@ def test_resolving_a_temporary_destination_names_it(route, connection, kind):
     assert made.destination.startswith(f"{kind}:temporary/")
 
 
-def test_resolving_a_consumer_brings_it(route, connection):
+def test_resolving_a_consumer_brings_it(route, connected):
     """It gets messages as any other."""
     route.silent |= {OpenConsumer}
-    session = connection.session()
+    session = connected.session()
     session._engine.timeout_seconds = 0.05
     with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
         session.consumer("queue:q")
@@ -230,10 +223,10 @@ def test_resolving_a_consumer_brings_it(route, connection):
 
 
 @pytest.mark.parametrize("transacted", [True, False])
-def test_an_unknown_outcome_is_raised_in_another_process_too(route, connection, transacted):
+def test_an_unknown_outcome_is_raised_in_another_process_too(route, connected, transacted):
     """A pool of processes pickles what is raised in it; who gets it cannot wait any longer."""
     route.silent |= {Commit, Put}
-    session = connection.session(transacted=transacted)
+    session = connected.session(transacted=transacted)
     send = partial(session.producer("queue:q").send, "x")
     with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
         (session.commit if transacted else send)(timeout=0.05)
@@ -247,7 +240,7 @@ def test_an_unknown_outcome_is_raised_in_another_process_too(route, connection, 
     assert doubt.value.resolver is not None
 
 
-def test_resolving_a_coroutine_s_consumer_brings_it(route, connection):
+def test_resolving_a_coroutine_s_consumer_brings_it(route, connected):
     """As a thread's; and one that is refused is none."""
     route.silent |= {OpenConsumer}
 
@@ -268,7 +261,7 @@ def test_resolving_a_coroutine_s_consumer_brings_it(route, connection):
         assert await consumer.receive(20) is not None
         assert list(session._engine.protocol.consumers) == [first.consumer]
 
-    work_in_coroutines(connection, work)
+    work_in_coroutines(connected, work)
 
 
 def committed(session, number):
@@ -278,10 +271,10 @@ def committed(session, number):
     return Committed(position=0, index=0, enqueued=runs, consumed=0, **same)
 
 
-def test_the_log_says_what_became_of_a_commit_in_doubt(route, connection, caplog):
+def test_the_log_says_what_became_of_a_commit_in_doubt(route, connected, caplog):
     """Whoever rolls back after it may take that for its end, though nothing of it is undone."""
     route.silent |= {Commit}
-    session = connection.session(transacted=True)
+    session = connected.session(transacted=True)
     session.producer("queue:q").send("x")
     with pytest.raises(ledgermq.TransactionInDoubtError):
         session.commit(timeout=0.05)
@@ -290,10 +283,10 @@ def test_the_log_says_what_became_of_a_commit_in_doubt(route, connection, caplog
     assert f"a commit of session {session.handle} that was in doubt has worked" in caplog.text
 
 
-def test_resolving_a_commit_waits_for_its_receipt(route, connection, monkeypatch):
+def test_resolving_a_commit_waits_for_its_receipt(route, connected, monkeypatch):
     """The outcome is there a moment before it."""
     route.silent |= {Commit}
-    session = connection.session(transacted=True)
+    session = connected.session(transacted=True)
     session.producer("queue:q").send("x")
     with pytest.raises(ledgermq.TransactionInDoubtError) as doubt:
         session.commit(timeout=0.05)
@@ -309,7 +302,7 @@ def test_resolving_a_commit_waits_for_its_receipt(route, connection, monkeypatch
     assert doubt.value.resolve(20).enqueued[0].first_sequence == 4
 
 
-def test_what_another_coroutine_got_after_a_recover_can_be_acknowledged(route, connection):
+def test_what_another_coroutine_got_after_a_recover_can_be_acknowledged(route, connected):
     """It came behind the outcome, and before the coroutine that waits for that was woken."""
     route.silent |= {Recover}
 
@@ -331,7 +324,7 @@ def test_what_another_coroutine_got_after_a_recover_can_be_acknowledged(route, c
         await message.acknowledge()
         assert [one.deliveries for one in route.written(Acknowledge)] == [[{"first": 7, "last": 7}]]
 
-    work_in_coroutines(connection, work, ack="CLIENT")
+    work_in_coroutines(connected, work, ack="CLIENT")
 
 
 @pytest.mark.parametrize("destination", ["queue:full", "queue:another"])
@@ -367,9 +360,9 @@ def test_what_another_coroutine_sends_while_a_commit_waits_for_room_is_put(route
     opened._running.stop(0.0)
 
 
-def test_ses_01_closing_a_consumer_from_another_thread_claims_no_session(route, connection):
+def test_ses_01_closing_a_consumer_from_another_thread_claims_no_session(route, connected):
     """Its user goes on meanwhile, and afterwards another thread may be that (SES-01)."""
-    session = connection.session()
+    session = connected.session()
     closed, other = session.consumer("queue:a"), session.consumer("queue:b")
     route.silent |= {CloseConsumer}
     user = threading.Thread(target=closed.receive)
@@ -387,9 +380,9 @@ def test_ses_01_closing_a_consumer_from_another_thread_claims_no_session(route, 
     assert other.receive(0) is None
 
 
-def test_ses_01_resolving_in_another_thread_claims_no_session(route, connection):
+def test_ses_01_resolving_in_another_thread_claims_no_session(route, connected):
     """The error may be anybody's by then."""
-    session = connection.session()
+    session = connected.session()
     route.silent |= {Put}
     with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
         session.producer("queue:a").send("x", timeout=0.05)
@@ -418,9 +411,9 @@ def interrupt(monkeypatch, route):
     monkeypatch.setattr(route.log, "write", once)
 
 
-def test_an_operation_that_was_interrupted_has_used_its_number(route, connection, monkeypatch):
+def test_an_operation_that_was_interrupted_has_used_its_number(route, connected, monkeypatch):
     """The next one under it would be taken for its repeat: answered, and never applied."""
-    session = connection.session()
+    session = connected.session()
     producer = session.producer("queue:q")
     route.silent |= {Put}
     interrupt(monkeypatch, route)
@@ -432,9 +425,9 @@ def test_an_operation_that_was_interrupted_has_used_its_number(route, connection
     assert second == first + 1
 
 
-def test_a_session_whose_commit_was_interrupted_can_be_rolled_back(route, connection, monkeypatch):
+def test_a_session_whose_commit_was_interrupted_can_be_rolled_back(route, connected, monkeypatch):
     """It does not wait for the commit, behind which the rollback is on the log."""
-    session = connection.session(transacted=True)
+    session = connected.session(transacted=True)
     session.producer("queue:q").send("one")
     session.flush()
     route.silent |= {Commit}
@@ -446,7 +439,7 @@ def test_a_session_whose_commit_was_interrupted_can_be_rolled_back(route, connec
 
 
 def test_what_is_sent_behind_a_rollback_that_was_cancelled_does_not_go_back_with_it(
-    route, connection
+    route, connected
 ):
     """The rollback waits for a commit in doubt, and is made in the end: the next commit worked."""
 
@@ -477,4 +470,4 @@ def test_what_is_sent_behind_a_rollback_that_was_cancelled_does_not_go_back_with
         written = [type(one) for one in route.log.operations]
         assert Put in written[written.index(Rollback) :]
 
-    work_in_coroutines(connection, work, transacted=True)
+    work_in_coroutines(connected, work, transacted=True)

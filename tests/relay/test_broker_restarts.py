@@ -7,19 +7,10 @@ import time
 
 import pytest
 
-from ledgermq.embedded import EmbeddedBroker
-
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 PATIENCE_SECONDS = 240
 RECORDS = 2_000
-
-
-@pytest.fixture
-def own_broker(tmp_path):
-    """A broker that the test may kill."""
-    with EmbeddedBroker(tmp_path / "broker", brief=True) as broker:
-        yield broker
 
 
 def run(ways, *arguments, **more):

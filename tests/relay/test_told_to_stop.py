@@ -8,21 +8,12 @@ import time
 
 import pytest
 
-from ledgermq.embedded import EmbeddedBroker
-
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 RECORDS = 6_000
 # Beside how long a call to Kafka may wait, this is nothing.
 TIMEOUT = ("--timeout", "200")
 PATIENCE_SECONDS = 60
-
-
-@pytest.fixture
-def own_broker(tmp_path):
-    """A broker that the test may freeze and kill."""
-    with EmbeddedBroker(tmp_path / "broker", brief=True) as broker:
-        yield broker
 
 
 def start_all(ways, source, queue, goal, *more):

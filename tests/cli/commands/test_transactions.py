@@ -7,15 +7,9 @@ from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
 
 
 @pytest.fixture
-def broker(broker_in_memory):
-    """The queue manager that commands speak to."""
-    return broker_in_memory
-
-
-@pytest.fixture
-def session(broker):
+def session(broker_in_memory):
     """A transacted session with a put and a get that are not committed."""
-    with broker.connect() as connection:
+    with broker_in_memory.connect() as connection:
         connection.admin.create_queue("q", fifo_mode="SERIALIZED")
         with connection.session() as filler:
             filler.producer("queue:q").send_many("ab")
@@ -56,7 +50,7 @@ def test_a_rollback_says_what_it_does_and_wants_a_yes(memory, session):
 
 
 def test_time_limits_are_set_and_shown_and_end_a_unit_of_work_with_its_cause(
-    memory, session, broker
+    memory, session, broker_in_memory
 ):
     """For the queue manager; what is open then is ended too, and its session shows why."""
     assert memory("manager", "alter", "--unit-of-work-idle-limit", "-1s").code == USAGE
@@ -64,7 +58,7 @@ def test_time_limits_are_set_and_shown_and_end_a_unit_of_work_with_its_cause(
     lines = memory("manager", "show").lines
     assert "unit of work time limit\t2s" in lines
     assert "unit of work idle limit\tnone" in lines
-    broker.advance(2.1)
+    broker_in_memory.advance(2.1)
     shown = memory("session", "show", str(session.handle), "--json").document
     assert "its time limit: it was open for 2000 ms" in shown["unit_of_work_ended_by"]
     with pytest.raises(ledgermq.TransactionRolledBackError, match="time limit"):

@@ -20,12 +20,6 @@ BY_HAND = (
 )
 
 
-@pytest.fixture
-def broker(broker_in_memory):
-    """The queue manager that commands speak to."""
-    return broker_in_memory
-
-
 @pytest.mark.parametrize("command", BY_HAND, ids=" ".join)
 def test_who_asks_and_why_are_looked_at_before_anything_else(memory, command):
     """Text that the log does not take was found out in earnest only."""
@@ -59,9 +53,9 @@ def test_a_directory_that_takes_no_backup_is_told_before_there_is_one(memory, tm
 
 
 @pytest.mark.parametrize("command", [("queue", "move"), ("msg", "copy")], ids=" ".join)
-def test_messages_go_nowhere_but_where_they_are_not(memory, broker, command):
+def test_messages_go_nowhere_but_where_they_are_not(memory, broker_in_memory, command):
     """As the queue manager says it, also before the question whether to go on."""
-    with broker.connect() as connection:
+    with broker_in_memory.connect() as connection:
         connection.admin.create_queue("a")
     for more in (["--dry-run"], [], ["--yes"]):
         answer = memory(*command, "a", "queue:a", "--reason", "tidying", *more)
@@ -81,9 +75,9 @@ def same(memory, *command):
     return told
 
 
-def test_a_queue_that_stays_is_not_said_to_go(memory, broker):
+def test_a_queue_that_stays_is_not_said_to_go(memory, broker_in_memory):
     """It is in use, the settings of another name it, or it holds messages."""
-    with broker.connect() as connection:
+    with broker_in_memory.connect() as connection:
         connection.admin.create_queue("a")
         with connection.session(transacted=True) as session:
             consumer = session.consumer("queue:a")
@@ -106,9 +100,9 @@ def test_a_queue_that_stays_is_not_said_to_go(memory, broker):
         assert f"error destination of {connection.queue_manager}" in told
 
 
-def test_a_topic_or_subscription_that_stays_is_not_said_to_go(memory, broker):
+def test_a_topic_or_subscription_that_stays_is_not_said_to_go(memory, broker_in_memory):
     """Its subscriptions are durable, or have consumers."""
-    with broker.connect() as connection:
+    with broker_in_memory.connect() as connection:
         connection.admin.create_topic("t")
         with connection.session() as session:
             session.consumer("topic:t", subscription="s", durable=True, shared=True)

@@ -20,13 +20,6 @@ from ledgermq.wire.topics.address import AddressError
 from support.brokers.hand_made import delivered
 
 
-@pytest.fixture
-def connection(route):
-    """A connection to it, which is dropped at the end without a word."""
-    with route.connected() as opened:
-        yield opened
-
-
 def fields_of(operation, kind):
     """What an operation says beside its identity."""
     assert type(operation) is kind
@@ -163,13 +156,13 @@ CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
         ),
     ],
 )
-def test_a_change_says_no_more_than_it_was_told(route, connection, call, kind, fields, target):
+def test_a_change_says_no_more_than_it_was_told(route, connected, call, kind, fields, target):
     """It returns the position of its outcome, and its refusal names what it was about."""
-    assert call(connection.admin) == 2
+    assert call(connected.admin) == 2
     assert fields_of(route.log.operations[2], kind) == fields
     route.refusing[kind] = "destination-in-use"
     with pytest.raises(ledgermq.LedgerMQError) as caught:
-        call(connection.admin)
+        call(connected.admin)
     assert (caught.value.destination, caught.value.position) == (target, 3)
 
 
@@ -187,7 +180,7 @@ ASKING = {
 
 
 @pytest.mark.parametrize("what", ASKING)
-def test_a_status_is_true_at_any_position_or_not_before_the_one_told(route, connection, what):
+def test_a_status_is_true_at_any_position_or_not_before_the_one_told(route, connected, what):
     """The worker waits for that as long as the connection does."""
 
     def refuse(ask):
@@ -199,14 +192,14 @@ def test_a_status_is_true_at_any_position_or_not_before_the_one_told(route, conn
     arguments = ["a"] if name else []
     for more in ({}, {"not_before": 0}):
         with pytest.raises(ledgermq.RefusedError, match="too old"):
-            getattr(connection.admin, what)(*arguments, **more)
+            getattr(connected.admin, what)(*arguments, **more)
     told = [(ask["kind"], ask["queue"], ask["not_before"]) for ask in route.log.asks]
     assert told == [(kind, name, -1), (kind, name, 0)]
     assert [ask["wait_ms"] for ask in route.log.asks] == [0, 20_000]
 
 
 @pytest.mark.parametrize("what", ["queue_status", "list_queues", "queue_manager_status"])
-def test_a_status_of_an_older_worker_that_lacks_something_is_told_in_words(route, connection, what):
+def test_a_status_of_an_older_worker_that_lacks_something_is_told_in_words(route, connected, what):
     """It was a KeyError of what a later release tells besides."""
 
     def answer(ask):
@@ -216,12 +209,12 @@ def test_a_status_of_an_older_worker_that_lacks_something_is_told_in_words(route
     route.log.on_ask = answer
     arguments = ["a"] if what == "queue_status" else []
     with pytest.raises(ledgermq.errors.UnexpectedReplyError, match="upgrade workers before clie"):
-        getattr(connection.admin, what)(*arguments)
+        getattr(connected.admin, what)(*arguments)
 
 
-def test_a_consumer_asks_for_200_messages_unless_told_otherwise(route, connection):
+def test_a_consumer_asks_for_200_messages_unless_told_otherwise(route, connected):
     """And again once half of them were taken."""
-    session = connection.session()
+    session = connected.session()
     consumer = session.consumer("queue:a")
     assert consumer.receive(0) is None
     route.tell(delivered(0, session.handle, 1, 200))
@@ -244,9 +237,9 @@ def test_a_consumer_asks_for_200_messages_unless_told_otherwise(route, connectio
     }
 
 
-def test_a_message_is_sent_as_jakarta_messaging_has_it_by_default(route, connection):
+def test_a_message_is_sent_as_jakarta_messaging_has_it_by_default(route, connected):
     """Priority 4, persistent (DB-03), without a header where nothing was given."""
-    session = connection.session()
+    session = connected.session()
     producer = session.producer("queue:a")
     producer.send_async("x")
     producer.send_async("y", type="t")

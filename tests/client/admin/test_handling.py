@@ -5,15 +5,8 @@ import pytest
 import ledgermq
 from ledgermq.client.admin.manual import _Paging, _ranges
 from ledgermq.client.admin.part import who_asks
-from ledgermq.testing import MemoryBroker
 
 WHY = {"reason": "tidying", "actor": "me"}
-
-
-@pytest.fixture
-def memory() -> MemoryBroker:
-    """A queue manager in memory whose clock the test moves."""
-    return MemoryBroker()
 
 
 @pytest.fixture

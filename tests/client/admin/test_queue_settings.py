@@ -19,12 +19,6 @@ from ledgermq.protocol.settings import (
 from ledgermq.testing import MemoryBroker
 
 
-@pytest.fixture
-def memory() -> MemoryBroker:
-    """A queue manager in memory whose clock the test moves."""
-    return MemoryBroker()
-
-
 def test_every_setting_of_the_schema_has_a_keyword():
     """None is left out of the table, and none is there that the log does not know."""
     names = list(Settings.__dataclass_fields__)

@@ -8,14 +8,7 @@ import pytest
 
 import ledgermq
 from ledgermq.client.admin.replaying import Pace, replaying
-from ledgermq.testing import MemoryBroker
 from support.messages.journaled import ENQUEUED, ORIGINAL, journaled
-
-
-@pytest.fixture
-def memory():
-    """A queue manager of its own."""
-    return MemoryBroker()
 
 
 def put(connection, messages, **options):

@@ -8,14 +8,7 @@ import pytest
 import ledgermq
 from ledgermq.client.admin.copies import journal_message
 from ledgermq.client.admin.republishing import republish
-from ledgermq.testing import MemoryBroker
 from support.messages.journaled import ORIGINAL, journaled
-
-
-@pytest.fixture
-def memory():
-    """A queue manager of its own: its journal is shared by all that use one."""
-    return MemoryBroker()
 
 
 def received(connection, queue="q"):

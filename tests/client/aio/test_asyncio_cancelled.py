@@ -8,15 +8,8 @@ import pytest
 
 import ledgermq
 from ledgermq import aio
-from ledgermq.testing import MemoryBroker
 
 QUEUE = "queue:q"
-
-
-@pytest.fixture
-def memory():
-    """A queue manager in memory."""
-    return MemoryBroker()
 
 
 async def until(holds):

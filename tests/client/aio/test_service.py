@@ -27,14 +27,10 @@ from ledgermq.protocol.operations import (
     Rollback,
 )
 from support.brokers.hand_made import delivered
-from support.brokers.serving import LIMIT_SECONDS, put, served
+from support.brokers.serving import LIMIT_SECONDS, served
+from support.messages.bodies import left, put
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "services" / "bill_orders.py"
-
-
-def left(connection, queue):
-    """Bodies that a queue still has, and what was delivered of them before."""
-    return [(one.body, one.delivery_count) for one in connection.browser(queue)]
 
 
 def test_what_a_function_returned_from_is_acknowledged(service, own_connection, queue):

@@ -9,7 +9,8 @@ import pytest
 
 from ledgermq import aio
 from ledgermq.errors import IllegalStateError
-from support.brokers.serving import LIMIT_SECONDS, put, served, served_until_empty
+from support.brokers.serving import LIMIT_SECONDS, served, served_until_empty
+from support.messages.bodies import put
 
 
 class Taker:

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from ledgermq import TemporaryDestinationDeletedError, aio
-from support.brokers.serving import put, served_until_empty
+from support.brokers.serving import served_until_empty
+from support.messages.bodies import put
 
 WHO = {"actor": "op", "reason": "test"}
 

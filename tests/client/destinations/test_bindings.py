@@ -3,14 +3,6 @@
 import pytest
 
 import ledgermq
-from ledgermq.testing import MemoryBroker
-
-
-@pytest.fixture
-def memory():
-    """A connection to a queue manager in memory."""
-    with MemoryBroker().connect() as connection:
-        yield connection
 
 
 def test_what_is_put_to_topics_of_a_pattern_is_on_the_queue_they_are_bound_to(connection, queue):
@@ -31,11 +23,11 @@ def test_what_is_put_to_topics_of_a_pattern_is_on_the_queue_they_are_bound_to(co
     assert connection.admin.topic(f"{name}.sea.eu").moved == 1
 
 
-def test_one_subscription_gets_what_is_put_to_many_topics(memory):
+def test_one_subscription_gets_what_is_put_to_many_topics(in_memory):
     """They are bound to a topic of their own, and each has its own subscriptions too."""
-    memory.admin.create_topic("all")
-    memory.admin.bind("orders.#", "topic:all")
-    with memory.session() as session:
+    in_memory.admin.create_topic("all")
+    in_memory.admin.bind("orders.#", "topic:all")
+    with in_memory.session() as session:
         every, one = session.consumer("topic:all"), session.consumer("topic:orders.eu")
         session.producer("topic:orders").send("first")
         session.producer("topic:orders.eu").send("second")
@@ -43,23 +35,23 @@ def test_one_subscription_gets_what_is_put_to_many_topics(memory):
         assert one.receive(5).body == "second"
 
 
-def test_a_unit_of_work_hands_on_with_its_commit(memory):
+def test_a_unit_of_work_hands_on_with_its_commit(in_memory):
     """What is rolled back is handed on by nobody."""
-    memory.admin.create_queue("q")
-    memory.admin.bind("t", "queue:q")
-    with memory.session(transacted=True) as session:
+    in_memory.admin.create_queue("q")
+    in_memory.admin.bind("t", "queue:q")
+    with in_memory.session(transacted=True) as session:
         producer = session.producer("topic:t")
         producer.send("never")
         session.rollback()
         producer.send("now")
-        assert memory.admin.queue_status("q").message_count == 0
+        assert in_memory.admin.queue_status("q").message_count == 0
         session.commit()
         assert [one.body for one in session.browser("queue:q")] == ["now"]
 
 
-def test_bindings_are_listed_altered_and_ended(memory):
+def test_bindings_are_listed_altered_and_ended(in_memory):
     """In the order in which they were made; each is named by its topics and its destination."""
-    admin = memory.admin
+    admin = in_memory.admin
     admin.create_queue("q")
     admin.create_topic("u")
     admin.bind("t.#", "queue:q")
@@ -88,18 +80,18 @@ def test_bindings_are_listed_altered_and_ended(memory):
         (7, "queue:q", "", ledgermq.errors.ArgumentTypeError),
     ],
 )
-def test_what_binds_nothing_is_refused(memory, topics, destination, selector, error):
+def test_what_binds_nothing_is_refused(in_memory, topics, destination, selector, error):
     """It says what is wrong, and nothing is bound."""
-    memory.admin.create_queue("q")
-    memory.admin.create_topic("t")
+    in_memory.admin.create_queue("q")
+    in_memory.admin.create_topic("t")
     with pytest.raises(error):
-        memory.admin.bind(topics, destination, selector=selector)
-    assert memory.admin.bindings() == []
+        in_memory.admin.bind(topics, destination, selector=selector)
+    assert in_memory.admin.bindings() == []
 
 
-def test_a_destination_is_there_while_it_is_bound(memory):
+def test_a_destination_is_there_while_it_is_bound(in_memory):
     """The error says by what."""
-    memory.admin.create_queue("q")
-    memory.admin.bind("t.*", "queue:q")
+    in_memory.admin.create_queue("q")
+    in_memory.admin.bind("t.*", "queue:q")
     with pytest.raises(ledgermq.DestinationInUseError, match=r"binding of topics t.\*"):
-        memory.admin.delete_queue("q")
+        in_memory.admin.delete_queue("q")

@@ -5,16 +5,8 @@ import asyncio
 import pytest
 
 import ledgermq
-from ledgermq.testing import MemoryBroker
 
 LOWEST, HIGHEST = -(2**31), 2**31 - 1
-
-
-@pytest.fixture
-def memory():
-    """A connection to a queue manager in memory."""
-    with MemoryBroker().connect() as connection:
-        yield connection
 
 
 def bodies(consumer, count):
@@ -43,46 +35,46 @@ def test_a_consumer_of_a_higher_priority_is_served_until_it_has_what_it_asked_fo
         assert bodies(spare, 2) == ["c", "d"]
 
 
-def test_the_status_of_a_session_tells_the_priorities(memory):
+def test_the_status_of_a_session_tells_the_priorities(in_memory):
     """The lowest and the highest there are, and that of a consumer that says nothing."""
     with (
-        memory.session() as session,
+        in_memory.session() as session,
         session.consumer("queue:q", consumer_priority=LOWEST),
         session.consumer("queue:q", consumer_priority=HIGHEST),
         session.consumer("queue:q"),
     ):
-        assert priorities(memory, session) == [LOWEST, HIGHEST, 0]
+        assert priorities(in_memory, session) == [LOWEST, HIGHEST, 0]
 
 
-def test_aio_consumers_have_priorities(memory):
+def test_aio_consumers_have_priorities(in_memory):
     """The asyncio library takes the same option."""
 
     async def run():
-        connection = ledgermq.aio.Connection(memory)
+        connection = ledgermq.aio.Connection(in_memory)
         async with (
             connection.session() as session,
             session.consumer("queue:q", consumer_priority=-3),
         ):
-            return priorities(memory, session)
+            return priorities(in_memory, session)
 
     assert asyncio.run(run()) == [-3]
 
 
 @pytest.mark.parametrize("wrong", [LOWEST - 1, HIGHEST + 1])
-def test_a_priority_that_no_record_holds_is_wrong_use(memory, wrong):
+def test_a_priority_that_no_record_holds_is_wrong_use(in_memory, wrong):
     """It is refused before anything is written."""
     with (
-        memory.session() as session,
+        in_memory.session() as session,
         pytest.raises(ledgermq.IllegalStateError, match="consumer_priority is"),
     ):
         session.consumer("queue:q", consumer_priority=wrong)
 
 
 @pytest.mark.parametrize("wrong", [1.0, "1", True, None])
-def test_a_priority_of_another_type_is_wrong_use(memory, wrong):
+def test_a_priority_of_another_type_is_wrong_use(in_memory, wrong):
     """The text says which type it takes."""
     with (
-        memory.session() as session,
+        in_memory.session() as session,
         pytest.raises(ledgermq.ArgumentTypeError, match="consumer_priority"),
     ):
         session.consumer("queue:q", consumer_priority=wrong)

@@ -7,14 +7,6 @@ import time
 import pytest
 
 import ledgermq
-from ledgermq.testing import MemoryBroker
-
-
-@pytest.fixture
-def memory():
-    """A connection to a queue manager in memory that nobody else uses."""
-    with MemoryBroker().connect(timeout=20.0) as opened:
-        yield opened
 
 
 def fill(connection, queue, mode, bodies="ab"):
@@ -49,11 +41,11 @@ def test_a_commit_out_of_turn_leaves_the_unit_of_work_as_it_is(connection):
     second.close()
 
 
-def test_a_commit_is_asked_again_until_it_is_in_turn(memory):
+def test_a_commit_is_asked_again_until_it_is_in_turn(in_memory):
     """`turn_timeout` says for how long (DB-22)."""
-    fill(memory, "q", "PROTECTED")
-    first, _ = holding(memory, "q", transacted=True)
-    second, _ = holding(memory, "q", transacted=True)
+    fill(in_memory, "q", "PROTECTED")
+    first, _ = holding(in_memory, "q", transacted=True)
+    second, _ = holding(in_memory, "q", transacted=True)
     later = threading.Timer(0.3, first.commit)
     began = time.monotonic()
     later.start()
@@ -62,63 +54,63 @@ def test_a_commit_is_asked_again_until_it_is_in_turn(memory):
     later.join()
 
 
-def test_a_block_that_stays_out_of_turn_is_rolled_back(memory):
+def test_a_block_that_stays_out_of_turn_is_rolled_back(in_memory):
     """What it got goes back, so that nothing is left half done (DB-22)."""
-    fill(memory, "q", "PROTECTED")
-    first, _ = holding(memory, "q", transacted=True)
-    with memory.session(transacted=True) as second:
+    fill(in_memory, "q", "PROTECTED")
+    first, _ = holding(in_memory, "q", transacted=True)
+    with in_memory.session(transacted=True) as second:
         consumer = second.consumer("queue:q", prefetch=0)
         with pytest.raises(ledgermq.OutOfTurnError), second.transaction(turn_timeout=0.05):
             consumer.receive(20)
         first.commit()
         with second.transaction():
             assert consumer.receive(20).body == "b"
-    assert memory.admin.queue_status("q").sent_and_committed == 2
+    assert in_memory.admin.queue_status("q").sent_and_committed == 2
 
 
 @pytest.mark.parametrize("mode", ["CLIENT", "INDIVIDUAL"])
-def test_an_acknowledgement_out_of_turn_can_be_repeated(memory, mode):
+def test_an_acknowledgement_out_of_turn_can_be_repeated(in_memory, mode):
     """The messages stay handed over (DB-22)."""
-    fill(memory, "q", "PROTECTED")
-    first, one = holding(memory, "q", ack=mode)
-    second, other = holding(memory, "q", ack=mode)
+    fill(in_memory, "q", "PROTECTED")
+    first, one = holding(in_memory, "q", ack=mode)
+    second, other = holding(in_memory, "q", ack=mode)
     with pytest.raises(ledgermq.OutOfTurnError):
         other.acknowledge()
     with pytest.raises(ledgermq.OutOfTurnError):
         second.acknowledge(turn_timeout=0.05)
     one.acknowledge()
     second.acknowledge()
-    assert memory.admin.queue_status("q").sent_and_committed == 2
+    assert in_memory.admin.queue_status("q").sent_and_committed == 2
     first.close()
     second.close()
 
 
-def test_an_acknowledgement_that_nobody_waits_for_may_be_repeated_too(memory):
+def test_an_acknowledgement_that_nobody_waits_for_may_be_repeated_too(in_memory):
     """The refusal is raised by the next call, and what it named is still there (DB-22)."""
-    fill(memory, "q", "PROTECTED")
-    first, one = holding(memory, "q", ack="CLIENT")
-    second, _ = holding(memory, "q", ack="CLIENT")
+    fill(in_memory, "q", "PROTECTED")
+    first, one = holding(in_memory, "q", ack="CLIENT")
+    second, _ = holding(in_memory, "q", ack="CLIENT")
     second.acknowledge(wait=False)
     second.flush()
     with pytest.raises(ledgermq.OutOfTurnError):
         second.flush()
     one.acknowledge()
     second.acknowledge()
-    assert memory.admin.queue_status("q").sent_and_committed == 2
+    assert in_memory.admin.queue_status("q").sent_and_committed == 2
     first.close()
     second.close()
 
 
-def test_automatic_acknowledgement_waits_for_its_turn_by_itself(memory):
+def test_automatic_acknowledgement_waits_for_its_turn_by_itself(in_memory):
     """AUTO asks again until the older message is settled (DB-22)."""
-    fill(memory, "q", "PROTECTED")
-    first, one = holding(memory, "q", ack="CLIENT")
-    second, _ = holding(memory, "q", ack="AUTO")
+    fill(in_memory, "q", "PROTECTED")
+    first, one = holding(in_memory, "q", ack="CLIENT")
+    second, _ = holding(in_memory, "q", ack="AUTO")
     time.sleep(0.5)
-    assert memory.admin.queue_status("q").sent_and_committed == 0
+    assert in_memory.admin.queue_status("q").sent_and_committed == 0
     one.acknowledge()
     deadline = time.monotonic() + 20
-    while memory.admin.queue_status("q").sent_and_committed < 2:
+    while in_memory.admin.queue_status("q").sent_and_committed < 2:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     first.close()
@@ -141,17 +133,17 @@ def test_a_serialized_queue_has_one_message_out_at_a_time(connection):
         assert [each.body for each in got if each is not None] == ["b"]
 
 
-def test_the_mode_is_altered_and_told(memory):
+def test_the_mode_is_altered_and_told(in_memory):
     """A mode that there is not is refused."""
-    memory.admin.create_queue("q")
-    assert memory.admin.queue_status("q").settings["fifo_mode"] == "CONCURRENT"
-    memory.admin.alter_queue("q", fifo_mode="PROTECTED")
-    assert memory.admin.queue_status("q").settings["fifo_mode"] == "PROTECTED"
-    memory.admin.alter_queue("q", fifo_mode="serialized")  # as the pages of queues have it
-    assert memory.admin.queue_status("q").settings["fifo_mode"] == "SERIALIZED"
+    in_memory.admin.create_queue("q")
+    assert in_memory.admin.queue_status("q").settings["fifo_mode"] == "CONCURRENT"
+    in_memory.admin.alter_queue("q", fifo_mode="PROTECTED")
+    assert in_memory.admin.queue_status("q").settings["fifo_mode"] == "PROTECTED"
+    in_memory.admin.alter_queue("q", fifo_mode="serialized")  # as the pages of queues have it
+    assert in_memory.admin.queue_status("q").settings["fifo_mode"] == "SERIALIZED"
     for word in ("UNKNOWN", "LIFO"):
         with pytest.raises(ledgermq.IllegalStateError, match=r"fifo_mode.*SERIALIZED"):
-            memory.admin.alter_queue("q", fifo_mode=word)
+            in_memory.admin.alter_queue("q", fifo_mode=word)
 
 
 def test_asyncio_commits_are_asked_again_until_they_are_in_turn(run):

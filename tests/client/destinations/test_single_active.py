@@ -1,16 +1,7 @@
 """Single active consumers: one works while the others stand by, and one of these goes on."""
 
-import pytest
-
 import ledgermq
 from ledgermq.testing import MemoryBroker
-
-
-@pytest.fixture
-def memory():
-    """A connection to a queue manager in memory."""
-    with MemoryBroker().connect() as connection:
-        yield connection
 
 
 def drained(consumer):
@@ -55,26 +46,26 @@ def test_a_client_that_is_lost_is_followed_by_one_that_stood_by():
     assert [standing_by.receive(10).body for _ in range(2)] == ["a", "b"]
 
 
-def test_it_is_told_who_is_active_and_who_stands_by(memory):
+def test_it_is_told_who_is_active_and_who_stands_by(in_memory):
     """`queue why` names the active consumer, the status of a session says why it gets nothing."""
-    prepared(memory, "queue:q", "a")
-    with memory.session(ack="CLIENT") as one, memory.session(ack="CLIENT") as other:
+    prepared(in_memory, "queue:q", "a")
+    with in_memory.session(ack="CLIENT") as one, in_memory.session(ack="CLIENT") as other:
         assert one.consumer("queue:q").receive(10).body == "a"
         other.consumer("queue:q").receive(0)
-        (found,) = memory.admin.session(other.handle).consumers
+        (found,) = in_memory.admin.session(other.handle).consumers
         assert found.paused == ("stand-by",)
-        causes = {each.cause: each for each in memory.admin.queue_obstacles("q").obstacles}
+        causes = {each.cause: each for each in in_memory.admin.queue_obstacles("q").obstacles}
         assert causes["stand-by"].session == other.handle
         assert causes["stand-by"].detail == f"consumer 1 of session {one.handle} is active"
 
 
-def test_the_setting_is_altered_and_told(memory):
+def test_the_setting_is_altered_and_told(in_memory):
     """It is off unless it is asked for; turned off, messages are shared out (decision 0044)."""
-    memory.admin.create_queue("q")
-    assert memory.admin.queue_status("q").settings["single_active_consumer"] is False
-    memory.admin.alter_queue("q", single_active_consumer=True)
-    assert memory.admin.queue_status("q").settings["single_active_consumer"] is True
-    memory.admin.create_topic("t", single_active_consumer=True)
-    memory.admin.alter_topic("t", single_active_consumer=False)
-    topic = memory.admin.topic("t")
+    in_memory.admin.create_queue("q")
+    assert in_memory.admin.queue_status("q").settings["single_active_consumer"] is False
+    in_memory.admin.alter_queue("q", single_active_consumer=True)
+    assert in_memory.admin.queue_status("q").settings["single_active_consumer"] is True
+    in_memory.admin.create_topic("t", single_active_consumer=True)
+    in_memory.admin.alter_topic("t", single_active_consumer=False)
+    topic = in_memory.admin.topic("t")
     assert topic.settings["single_active_consumer"] is False

@@ -5,13 +5,6 @@ import pytest
 import ledgermq
 from ledgermq.protocol.documents.fields import status_of
 from ledgermq.protocol.documents.storage import OldestMessage
-from ledgermq.testing import MemoryBroker
-
-
-@pytest.fixture
-def memory():
-    """A queue manager of its own: storage is shared by all that use one."""
-    return MemoryBroker()
 
 
 def small(broker, send_timeout_seconds=10, **settings):

@@ -3,21 +3,13 @@
 import pytest
 
 import ledgermq
-from ledgermq.testing import MemoryBroker
 
 
-@pytest.fixture
-def memory():
-    """A connection to a queue manager in memory that nobody else uses."""
-    with MemoryBroker().connect(timeout=20.0) as opened:
-        yield opened
-
-
-def test_ses_07_unacknowledged_max_of_a_topic_holds_for_each_subscription(memory):
+def test_ses_07_unacknowledged_max_of_a_topic_holds_for_each_subscription(in_memory):
     """SES-07, decision 30: two subscriptions of one session pause and resume by themselves."""
-    admin = memory.admin
+    admin = in_memory.admin
     admin.create_topic("rates", unacknowledged_max=1)
-    with memory.session(ack="INDIVIDUAL") as session:
+    with in_memory.session(ack="INDIVIDUAL") as session:
         consumers = [session.consumer("topic:rates", prefetch=9) for _ in range(2)]
         session.producer("topic:rates").send_many(["a", "b"])
         first, other = (consumer.receive(20) for consumer in consumers)
@@ -37,29 +29,29 @@ def test_ses_07_unacknowledged_max_of_a_topic_holds_for_each_subscription(memory
     assert caught.value.code == "setting-invalid"
 
 
-def test_ses_43_a_shared_subscription_is_gone_with_its_last_consumer(memory):
+def test_ses_43_a_shared_subscription_is_gone_with_its_last_consumer(in_memory):
     """SES-43, SES-44, decision 25: what is held is acknowledged; the name is free for another."""
     named = {"subscription": "s", "shared": True}
-    with memory.session(ack="CLIENT") as session, memory.session() as later:
+    with in_memory.session(ack="CLIENT") as session, in_memory.session() as later:
         consumer = session.consumer("topic:news", prefetch=1, **named)
         producer = later.producer("topic:news")
         producer.send_many(["a", "b"])
         held = consumer.receive(20)
         consumer.close()
-        (ended,) = memory.admin.subscriptions("news")
+        (ended,) = in_memory.admin.subscriptions("news")
         assert (ended.kind, ended.receivers, ended.message_count) == ("ended", 0, 1)
         other = later.consumer("topic:news", selector="color = 'red'", **named)
         producer.send("c", properties={"color": "red"})
         assert other.receive(20).body == "c"
         held.acknowledge()
-        (standing,) = memory.admin.subscriptions("news")
+        (standing,) = in_memory.admin.subscriptions("news")
         assert (standing.kind, standing.name) == ("shared", "s")
 
 
-def test_ses_51_who_holds_what_is_told_where_a_subscription_may_not_be_made_anew(memory):
+def test_ses_51_who_holds_what_is_told_where_a_subscription_may_not_be_made_anew(in_memory):
     """SES-51, SES-58, decision 33: another selector is refused while deliveries are unsettled."""
     named = {"subscription": "s", "shared": True, "durable": True}
-    with memory.session(ack="CLIENT") as session, memory.session() as other:
+    with in_memory.session(ack="CLIENT") as session, in_memory.session() as other:
         consumer = session.consumer("topic:kept", **named)
         other.producer("topic:kept").send("a")
         held = consumer.receive(20)

@@ -1,22 +1,8 @@
 """Topics and the four kinds of subscriptions, as applications use them (SES-37 to SES-64)."""
 
-import uuid
-
 import pytest
 
 import ledgermq
-
-
-@pytest.fixture
-def topic(queue) -> str:
-    """A topic that only this test uses."""
-    return "topic:" + queue.partition(":")[2]
-
-
-@pytest.fixture
-def client_id() -> str:
-    """A client id that only this test uses."""
-    return f"client-{uuid.uuid4().hex}"
 
 
 def bodies(consumer, count):

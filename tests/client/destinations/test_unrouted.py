@@ -1,16 +1,5 @@
 """Topics that send what no subscription wants to their error destination."""
 
-import pytest
-
-from ledgermq.testing import MemoryBroker
-
-
-@pytest.fixture
-def memory():
-    """A connection to a queue manager in memory."""
-    with MemoryBroker().connect() as connection:
-        yield connection
-
 
 def test_what_nobody_subscribes_to_is_found_at_the_error_destination(connection, queue):
     """It says where it was and why it went, and can be sent back once somebody subscribes."""
@@ -32,11 +21,11 @@ def test_what_nobody_subscribes_to_is_found_at_the_error_destination(connection,
             assert consumer.receive(10).body == "early"
 
 
-def test_a_unit_of_work_that_is_rolled_back_leaves_nothing_there(memory):
+def test_a_unit_of_work_that_is_rolled_back_leaves_nothing_there(in_memory):
     """What nobody wants goes with the commit."""
-    memory.admin.create_queue("dead")
-    memory.admin.create_topic("t", error_destination="queue:dead", moves_unrouted=True)
-    with memory.session(transacted=True) as session:
+    in_memory.admin.create_queue("dead")
+    in_memory.admin.create_topic("t", error_destination="queue:dead", moves_unrouted=True)
+    with in_memory.session(transacted=True) as session:
         producer = session.producer("topic:t")
         producer.send("never")
         session.rollback()
@@ -45,14 +34,14 @@ def test_a_unit_of_work_that_is_rolled_back_leaves_nothing_there(memory):
         assert [one.body for one in session.browser("queue:dead")] == ["now"]
 
 
-def test_the_setting_is_off_until_it_is_altered(memory):
+def test_the_setting_is_off_until_it_is_altered(in_memory):
     """Then what nobody wants is no longer dropped."""
-    memory.admin.create_queue("dead")
-    memory.admin.create_topic("t", error_destination="queue:dead")
-    with memory.session() as session:
+    in_memory.admin.create_queue("dead")
+    in_memory.admin.create_topic("t", error_destination="queue:dead")
+    with in_memory.session() as session:
         producer = session.producer("topic:t")
         producer.send("dropped")
-        memory.admin.alter_topic("t", moves_unrouted=True)
+        in_memory.admin.alter_topic("t", moves_unrouted=True)
         producer.send("moved")
-        assert memory.admin.topic("t").dropped == 1
+        assert in_memory.admin.topic("t").dropped == 1
         assert [one.body for one in session.browser("queue:dead")] == ["moved"]

@@ -10,13 +10,6 @@ from ledgermq.protocol.operations import Alive
 from support.brokers.hand_made import delivered
 
 
-@pytest.fixture
-def connection(route):
-    """A connection to it, which is dropped at the end without a word."""
-    with route.connected() as opened:
-        yield opened
-
-
 def doubtful(route, session, first, count=1, consumer=1):
     """Lets a consumer have a delivery in doubt."""
     told = delivered(0, session.handle, first, count, consumer)
@@ -29,9 +22,9 @@ def handings(route):
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
-def test_a_delivery_in_doubt_is_told_of_before_it_is_handed_over(route, connection, many):
+def test_a_delivery_in_doubt_is_told_of_before_it_is_handed_over(route, connected, many):
     """H20: what comes behind it without doubt is not; many at a time stop before it."""
-    session = connection.session(ack="CLIENT")
+    session = connected.session(ack="CLIENT")
     consumer = session.consumer("queue:q")
     route.tell(delivered(0, session.handle, 1, 1))
     doubtful(route, session, 2)
@@ -49,9 +42,9 @@ def test_a_delivery_in_doubt_is_told_of_before_it_is_handed_over(route, connecti
     assert handings(route) == [2]
 
 
-def test_a_delivery_in_doubt_is_not_handed_over_before_there_is_an_answer(route, connection):
+def test_a_delivery_in_doubt_is_not_handed_over_before_there_is_an_answer(route, connected):
     """It stays here for the next call, which tells of it again."""
-    session = connection.session(ack="CLIENT")
+    session = connected.session(ack="CLIENT")
     session._engine.timeout_seconds = 0.02
     consumer = session.consumer("queue:q")
     route.silent.add(Alive)
@@ -67,9 +60,9 @@ def test_a_delivery_in_doubt_is_not_handed_over_before_there_is_an_answer(route,
     assert consumer.receive(20).delivery == 1
 
 
-def test_a_listener_gets_a_delivery_in_doubt_once_it_was_told_of(route, connection):
+def test_a_listener_gets_a_delivery_in_doubt_once_it_was_told_of(route, connected):
     """H20: in the order of deliveries over all consumers (SES-04)."""
-    session = connection.session()
+    session = connected.session()
     consumers = [session.consumer(f"queue:{name}") for name in "ab"]
     doubtful(route, session, 1, 1, 2)
     route.tell(delivered(0, session.handle, 2, 1))
@@ -90,9 +83,9 @@ def test_a_listener_gets_a_delivery_in_doubt_once_it_was_told_of(route, connecti
     assert found == [(1, [1]), (2, [1])]
 
 
-def test_a_consumer_closed_while_it_tells_of_a_doubt_hands_nothing_over(route, connection):
+def test_a_consumer_closed_while_it_tells_of_a_doubt_hands_nothing_over(route, connected):
     """The delivery goes back as nobody's."""
-    session = connection.session(ack="CLIENT")
+    session = connected.session(ack="CLIENT")
     consumer = session.consumer("queue:q")
     answer = route.log.on_write
 

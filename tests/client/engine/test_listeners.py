@@ -11,22 +11,17 @@ import pytest
 
 import ledgermq
 from ledgermq.client.engine import listening
-
-
-def send(connection, queue, *bodies):
-    """Puts messages in order."""
-    with connection.session() as session:
-        session.producer(queue).send_many(bodies)
+from support.messages.bodies import put
 
 
 def test_a_listener_gets_every_message_in_order(connection, queue):
     """Those that are there, and those that come later."""
     got = threads_queue.Queue()
-    send(connection, queue, *(str(number) for number in range(300)))
+    put(connection, queue, *(str(number) for number in range(300)))
     with connection.session() as session:
         consumer = session.consumer(queue, prefetch=20)
         consumer.set_message_listener(lambda message: got.put(message.body))
-        send(connection, queue, "later")
+        put(connection, queue, "later")
         found = [got.get(timeout=20) for _ in range(301)]
         assert consumer.message_listener is not None
     assert found == [*(str(number) for number in range(300)), "later"]
@@ -45,8 +40,8 @@ def test_ses_04_the_listeners_of_a_session_are_called_one_at_a_time(connection, 
         running.release()
         got.put((message.destination, threading.get_ident()))
 
-    send(connection, queue, *"abc")
-    send(connection, queue + ".b", *"abc")
+    put(connection, queue, *"abc")
+    put(connection, queue + ".b", *"abc")
     with connection.session() as session:
         consumers = [session.consumer(queue), session.consumer(queue + ".b")]
         for consumer in consumers:
@@ -67,7 +62,7 @@ def test_ses_05_a_message_is_acknowledged_once_its_listener_has_returned(
         entered.set()
         assert leave.wait(20)
 
-    send(connection, queue, "a")
+    put(connection, queue, "a")
     with connection.session() as session:
         session.consumer(queue).set_message_listener(listener)
         assert entered.wait(20)
@@ -86,7 +81,7 @@ def test_ses_05_what_a_listener_fails_on_comes_again(connection, queue, mode, ca
         if message.delivery_count < 3:
             raise ValueError("not yet")
 
-    send(connection, queue, "a", "b")
+    put(connection, queue, "a", "b")
     with connection.session(ack=mode) as session:
         session.consumer(queue).set_message_listener(listener)
         found = [seen.get(timeout=20) for _ in range(6)]
@@ -114,7 +109,7 @@ def test_ses_05_whatever_a_listener_raises_the_listeners_go_on(connection, queue
         if message.delivery_count == 1:
             fail()
 
-    send(connection, queue, "a", "b")
+    put(connection, queue, "a", "b")
     with connection.session() as session:
         session.consumer(queue).set_message_listener(listener)
         found = [seen.get(timeout=20) for _ in range(4)]
@@ -155,7 +150,7 @@ def test_a_listener_that_would_do_nothing_yet_is_refused(connection, queue, late
         consumer = session.consumer(queue)
         with pytest.raises(ledgermq.IllegalStateError, match="does nothing yet"):
             consumer.set_message_listener(late)
-        send(connection, queue, "a")
+        put(connection, queue, "a")
         assert consumer.receive(20).body == "a"
 
 
@@ -167,7 +162,7 @@ def test_ses_05_a_listener_that_returns_a_coroutine_has_failed(connection, queue
         seen.put(message.delivery_count)
         return next(coroutines)
 
-    send(connection, queue, "a")
+    put(connection, queue, "a")
     with connection.session() as session:
         session.consumer(queue).set_message_listener(listener)
         assert [seen.get(timeout=20) for _ in range(2)] == [1, 2]
@@ -186,7 +181,7 @@ def test_failures_in_a_row_make_the_pauses_longer(connection, queue, monkeypatch
             enough.set()
         raise ValueError("never")
 
-    send(connection, queue, "a")
+    put(connection, queue, "a")
     session = connection.session()
     session.consumer(queue).set_message_listener(listener)
     assert enough.wait(20)
@@ -198,7 +193,7 @@ def test_failures_in_a_row_make_the_pauses_longer(connection, queue, monkeypatch
 def test_ses_12_a_listener_commits_its_transacted_session(connection, queue):
     """What it got and what it sent, as one."""
     done = threading.Event()
-    send(connection, queue, "a", "b")
+    put(connection, queue, "a", "b")
     with connection.session(transacted=True) as session:
         target = session.producer(queue + ".out")
 
@@ -217,7 +212,7 @@ def test_ses_12_a_listener_commits_its_transacted_session(connection, queue):
 def test_a_client_listener_acknowledges_or_recovers(connection, queue):
     """SES-06, SES-28: both from within the listener."""
     seen = threads_queue.Queue()
-    send(connection, queue, "a", "b")
+    put(connection, queue, "a", "b")
     with connection.session(ack="CLIENT") as session:
 
         def listener(message):
@@ -276,7 +271,7 @@ def test_a_consumer_is_closed_in_the_pause_of_its_listener(connection, queue, mo
         failed.set()
         raise ValueError
 
-    send(connection, queue, "a")
+    put(connection, queue, "a")
     with connection.session() as session:
         consumer = session.consumer(queue)
         consumer.set_message_listener(listener)
@@ -310,7 +305,7 @@ def test_ses_21_close_waits_for_the_listener_in_progress(connection, queue, what
         assert leave.wait(20)
         left.set()
 
-    send(connection, queue, "a", "b")
+    put(connection, queue, "a", "b")
     session = connection.session()
     consumer = session.consumer(queue)
     consumer.set_message_listener(listener)
@@ -349,7 +344,7 @@ def test_ses_21_a_listener_has_its_session_until_it_returns(
 
     session = own_connection.session(ack=mode)
     consumer, producer = session.consumer(queue), session.producer(queue + ".out")
-    send(connection, queue, "a", "b")
+    put(connection, queue, "a", "b")
     consumer.set_message_listener(listener)
     assert entered.wait(20)
     (session if what == "session" else own_connection).close()
@@ -371,7 +366,7 @@ def test_ses_21_a_connection_that_is_closed_lets_no_listener_begin_again(
         begun.append(message.body)
         assert leave.wait(60)
 
-    send(connection, queue, *"abcd")
+    put(connection, queue, *"abcd")
     sessions = [own_connection.session() for _ in range(2)]
     for session in sessions:
         session.consumer(queue, prefetch=1).set_message_listener(listener)
@@ -400,7 +395,7 @@ def test_ses_21_a_listener_has_the_other_sessions_until_it_returns(
 
     first, session, last = (own_connection.session() for _ in range(3))
     producers = [one.producer(queue + ".out") for one in (first, last)]
-    send(connection, queue, "a")
+    put(connection, queue, "a")
     session.consumer(queue).set_message_listener(listener)
     assert entered.wait(20)
     own_connection.close()
@@ -421,7 +416,7 @@ def test_ses_21_a_connection_that_is_closed_keeps_no_listener_waiting_for_a_mess
 
     requestor = own_connection.session().requestor(queue + ".nobody")
     session = own_connection.session()
-    send(connection, queue, "a")
+    put(connection, queue, "a")
     session.consumer(queue).set_message_listener(listener)
     assert entered.wait(20)
     closing = threading.Thread(target=own_connection.close)
@@ -443,7 +438,7 @@ def test_ses_22_a_listener_cannot_close_its_own_session(connection, queue, what)
         except ledgermq.IllegalStateError as error:
             found.put((message.body, str(error)))
 
-    send(connection, queue, "a", "b")
+    put(connection, queue, "a", "b")
     with connection.session() as session:
         session.consumer(queue).set_message_listener(listener)
         texts = [found.get(timeout=20) for _ in range(2)]
@@ -455,7 +450,7 @@ def test_ses_22_a_listener_cannot_close_its_own_session(connection, queue, what)
 def test_a_listener_may_close_its_consumer(connection, queue):
     """Nothing more comes; what was prefetched goes back unseen."""
     calls, closed = [], threading.Event()
-    send(connection, queue, "a", "b")
+    put(connection, queue, "a", "b")
     with connection.session() as session:
         consumer = session.consumer(queue)
 

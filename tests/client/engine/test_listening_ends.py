@@ -11,13 +11,6 @@ from ledgermq.protocol.operations import Acknowledge, CloseConsumer, Get, Recove
 from support.brokers.hand_made import delivered
 
 
-@pytest.fixture
-def connection(route):
-    """A connection to it, which is dropped at the end without a word."""
-    with route.connected() as opened:
-        yield opened
-
-
 def deliver(route, session, first, count=1, consumer=1):
     """Lets a consumer of the session have messages."""
     route.tell(delivered(0, session.handle, first, count, consumer))
@@ -30,9 +23,9 @@ def wait_until(core, holds):
             assert core.condition.wait(20), "nothing happened"
 
 
-def test_the_session_is_the_listeners_until_the_last_was_taken_away(route, connection):
+def test_the_session_is_the_listeners_until_the_last_was_taken_away(route, connected):
     """SES-02: meanwhile `receive` is refused, to the listeners too, and afterwards it works."""
-    session = connection.session()
+    session = connected.session()
     consumer, other = session.consumer("queue:a"), session.consumer("queue:b")
     said = []
 
@@ -57,9 +50,9 @@ def test_the_session_is_the_listeners_until_the_last_was_taken_away(route, conne
     assert consumer.receive(20).delivery == 2
 
 
-def test_a_listener_is_replaced_in_place(route, connection):
+def test_a_listener_is_replaced_in_place(route, connected):
     """The next message goes to the new one, in the same thread."""
-    session = connection.session(ack="CLIENT")
+    session = connected.session(ack="CLIENT")
     consumer = session.consumer("queue:a")
     calls, done = [], threading.Event()
 
@@ -81,9 +74,9 @@ def test_a_listener_is_replaced_in_place(route, connection):
     assert session._work.settling.handed.as_list() == [{"first": 1, "last": 2}]
 
 
-def test_the_oldest_delivery_of_all_consumers_is_next(route, connection):
+def test_the_oldest_delivery_of_all_consumers_is_next(route, connected):
     """SES-04: a session has one order."""
-    session = connection.session()
+    session = connected.session()
     consumers = [session.consumer(f"queue:{name}") for name in "ab"]
     order, done = [], threading.Event()
 
@@ -94,7 +87,7 @@ def test_the_oldest_delivery_of_all_consumers_is_next(route, connection):
 
     for first, count, number in ((1, 1, 2), (2, 2, 1), (4, 1, 2)):
         deliver(route, session, first, count, number)
-    with connection.session() as other:
+    with connected.session() as other:
         other.producer("queue:c").close()
     for consumer in consumers:
         session._engine.run(consumer._shared.ask())
@@ -107,10 +100,10 @@ def test_the_oldest_delivery_of_all_consumers_is_next(route, connection):
 
 
 def test_a_listener_that_fails_gets_its_message_again_after_a_pause_that_grows(
-    route, connection, monkeypatch, caplog
+    route, connected, monkeypatch, caplog
 ):
     """AUTO: 0.05 seconds first, twice as long each time up to 5; a success begins anew."""
-    session = connection.session()
+    session = connected.session()
     core, consumer = session._engine, session.consumer("queue:a")
     # No machine has been running for so long: its own waits are told apart.
     now, deadlines = [1e9], []
@@ -151,10 +144,10 @@ def test_a_listener_that_fails_gets_its_message_again_after_a_pause_that_grows(
 
 @pytest.mark.parametrize(("mode", "recovers"), [("AUTO", 1), ("DUPS_OK", 1), ("CLIENT", 0)])
 def test_what_a_listener_failed_on_goes_back_where_the_library_acknowledges(
-    route, connection, mode, recovers
+    route, connected, mode, recovers
 ):
     """In the other modes the application settles, also after an error."""
-    session = connection.session(ack=mode)
+    session = connected.session(ack=mode)
     consumer = session.consumer("queue:a")
     done = threading.Event()
 
@@ -180,10 +173,10 @@ def test_what_a_listener_failed_on_goes_back_where_the_library_acknowledges(
     assert session._work.settling.handed.as_list() == handed
 
 
-def test_a_listener_that_ends_its_thread_lets_its_consumer_close(route, connection, monkeypatch):
+def test_a_listener_that_ends_its_thread_lets_its_consumer_close(route, connected, monkeypatch):
     """SES-21: whoever waits for it goes on, and the session is everybody's again."""
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    session = connection.session()
+    session = connected.session()
     core, consumer = session._engine, session.consumer("queue:a")
     inside = threading.Event()
 
@@ -207,9 +200,9 @@ def test_a_listener_that_ends_its_thread_lets_its_consumer_close(route, connecti
     session.consumer("queue:b")
 
 
-def test_a_lost_session_ends_its_listeners_and_says_so(route, connection, caplog):
+def test_a_lost_session_ends_its_listeners_and_says_so(route, connected, caplog):
     """When it is told, the session is theirs no more; a normal end is not worth a word."""
-    session = connection.session()
+    session = connected.session()
     consumer = session.consumer("queue:a")
     active = []
 
@@ -229,16 +222,16 @@ def test_a_lost_session_ends_its_listeners_and_says_so(route, connection, caplog
         module.LOGGER.removeHandler(watching)
     assert active == [False]
     assert consumer.message_listener is print
-    other = connection.session()
+    other = connected.session()
     other.consumer("queue:a").set_message_listener(print)
     caplog.clear()
     other.close()
     assert not caplog.records
 
 
-def test_an_error_in_the_listeners_thread_is_raised_by_the_next_call(route, connection, caplog):
+def test_an_error_in_the_listeners_thread_is_raised_by_the_next_call(route, connected, caplog):
     """Nobody waits there: that giving a message back had no outcome ends the listeners."""
-    session = connection.session()
+    session = connected.session()
     consumer = session.consumer("queue:a")
     session._engine.timeout_seconds = 0.02
     route.silent.add(Recover)
@@ -252,9 +245,9 @@ def test_an_error_in_the_listeners_thread_is_raised_by_the_next_call(route, conn
 
 
 @pytest.mark.parametrize("use", ["set", "receive", "many", "close"])
-def test_a_closed_consumer_has_no_listener_and_gets_nothing(route, connection, use):
+def test_a_closed_consumer_has_no_listener_and_gets_nothing(route, connected, use):
     """Closing it again does nothing."""
-    session = connection.session()
+    session = connected.session()
     consumer = session.consumer("queue:a")
     consumer.close()
     calls = {
@@ -271,9 +264,9 @@ def test_a_closed_consumer_has_no_listener_and_gets_nothing(route, connection, u
     assert consumer.is_closed
 
 
-def test_closing_the_last_consumer_ends_the_listeners_even_if_nobody_answers(route, connection):
+def test_closing_the_last_consumer_ends_the_listeners_even_if_nobody_answers(route, connected):
     """SES-21: their thread does not wait for the outcome of the close."""
-    session = connection.session()
+    session = connected.session()
     consumer = session.consumer("queue:a")
     consumer.set_message_listener(print)
     thread = session._work.listening._thread
@@ -287,9 +280,9 @@ def test_closing_the_last_consumer_ends_the_listeners_even_if_nobody_answers(rou
     assert not thread.is_alive()
 
 
-def test_a_listener_set_beside_another_one_gets_messages_without_further_news(route, connection):
+def test_a_listener_set_beside_another_one_gets_messages_without_further_news(route, connected):
     """The thread that waits is told of it, and asks for its messages."""
-    session = connection.session()
+    session = connected.session()
     first, second = session.consumer("queue:a"), session.consumer("queue:b")
     first.set_message_listener(print)
     with session._engine.lock:
@@ -309,10 +302,10 @@ def test_a_listener_set_beside_another_one_gets_messages_without_further_news(ro
 
 
 def test_a_listener_that_no_thread_was_to_be_had_for_can_be_set_again(
-    route, connection, monkeypatch
+    route, connected, monkeypatch
 ):
     """The first try changed nothing; the second one was taken, and nobody was ever called."""
-    session = connection.session()
+    session = connected.session()
     consumer = session.consumer("queue:q")
 
     def refuse(_):

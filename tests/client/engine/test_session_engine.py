@@ -7,13 +7,7 @@ import pytest
 import ledgermq
 from ledgermq.protocol.operations import Acknowledge, Alive, Close, CloseConsumer, Commit, Get
 from ledgermq.protocol.outcomes import Suspected
-from support.brokers.hand_made import IDENTITY, Desk, accepted, delivered, ended, refused
-
-
-@pytest.fixture
-def desk():
-    """A log that only notes."""
-    return Desk()
+from support.brokers.hand_made import IDENTITY, accepted, delivered, ended, refused
 
 
 def commit(desk, core):

@@ -29,13 +29,6 @@ from ledgermq.protocol.outcomes import Committed, Enqueued
 from support.brokers.hand_made import delivered, ended, got, refused
 
 
-@pytest.fixture
-def connection(route):
-    """A connection to it, which is dropped at the end without a word."""
-    with route.connected() as opened:
-        yield opened
-
-
 def lose(route, session):
     """Lets the queue manager end a session."""
     route.tell(ended(0, session.handle))
@@ -86,20 +79,20 @@ def committed(operation, same):
         ("AUTO", lambda one: one.delete_temporary("queue:q"), "'queue:q' is no temporary destin"),
     ],
 )
-def test_a_call_that_does_not_fit_the_session_is_refused_by_name(connection, mode, call, told):
+def test_a_call_that_does_not_fit_the_session_is_refused_by_name(connected, mode, call, told):
     """With the mode that there is; nothing is written (SES-17, SES-31)."""
-    session = connection.session(ack=mode)
-    before = len(connection._running.transport.operations)
+    session = connected.session(ack=mode)
+    before = len(connected._running.transport.operations)
     with pytest.raises(ledgermq.IllegalStateError, match=told):
         call(session)
-    assert len(connection._running.transport.operations) == before
+    assert len(connected._running.transport.operations) == before
 
 
 @pytest.mark.parametrize("what", ["commit", "rollback", "close"])
-def test_a_callback_cannot_wait_for_its_own_thread(route, connection, what):
+def test_a_callback_cannot_wait_for_its_own_thread(route, connected, what):
     """SES-19, SES-24: it is told so, and the session goes on."""
     answering(route, Commit=committed)
-    session = connection.session(transacted=True)
+    session = connected.session(transacted=True)
     found, called = [], threading.Event()
 
     def callback(_):
@@ -128,10 +121,10 @@ def _place(route, session):
     }
 
 
-def test_a_unit_of_work_that_is_open_is_not_taken_over_by_a_block(route, connection):
+def test_a_unit_of_work_that_is_open_is_not_taken_over_by_a_block(route, connected):
     """Whether something was sent or something was got."""
     answering(route, Commit=committed)
-    session = connection.session(transacted=True)
+    session = connected.session(transacted=True)
     session.producer("queue:q").send("x")
     with pytest.raises(ledgermq.IllegalStateError, match="open already"):
         session.transaction().__enter__()
@@ -145,10 +138,10 @@ def test_a_unit_of_work_that_is_open_is_not_taken_over_by_a_block(route, connect
     assert len(route.written(Commit)) == 3
 
 
-def test_blocks_of_units_of_work_do_not_nest(route, connection):
+def test_blocks_of_units_of_work_do_not_nest(route, connected):
     """The inner one would commit what the outer one rolls back; after both another begins."""
     answering(route, Commit=committed)
-    session = connection.session(transacted=True)
+    session = connected.session(transacted=True)
     producer = session.producer("queue:q")
     with pytest.raises(ledgermq.IllegalStateError, match="do not nest"), session.transaction():
         session.transaction().__enter__()
@@ -165,10 +158,10 @@ def test_blocks_of_units_of_work_do_not_nest(route, connection):
 # -- commits -----------------------------------------------------------------------------------
 
 
-def test_after_a_failed_asynchronous_commit_nothing_goes_on_before_a_rollback(route, connection):
+def test_after_a_failed_asynchronous_commit_nothing_goes_on_before_a_rollback(route, connected):
     """The first failure is told; the rollback returns what the commit was to consume (SES-13)."""
     answering(route, Commit=committed)
-    session = connection.session(transacted=True)
+    session = connected.session(transacted=True)
     consumer, _ = got(route, session)
     route.refusing[Commit] = "commit-incomplete"
     error = session.commit_async().exception(20)
@@ -188,9 +181,9 @@ def test_after_a_failed_asynchronous_commit_nothing_goes_on_before_a_rollback(ro
     assert consumer.receive(0) is None
 
 
-def test_a_refused_commit_is_rolled_back_and_raises_why(route, connection):
+def test_a_refused_commit_is_rolled_back_and_raises_why(route, connected):
     """SES-20: the exception is one of its own, with the refusal as its cause."""
-    session = connection.session(transacted=True)
+    session = connected.session(transacted=True)
     got(route, session)
     route.refusing[Commit] = "commit-incomplete"
     with pytest.raises(ledgermq.TransactionRolledBackError, match="commit-incomplete") as caught:
@@ -200,9 +193,9 @@ def test_a_refused_commit_is_rolled_back_and_raises_why(route, connection):
     assert session._work.commits.broken is None
 
 
-def test_a_rollback_waits_for_the_commits_before_it(route, connection):
+def test_a_rollback_waits_for_the_commits_before_it(route, connected):
     """As long as it was told to; what they consume is then no longer in hand."""
-    session = connection.session(transacted=True)
+    session = connected.session(transacted=True)
     got(route, session)
     route.silent.add(Commit)
     future = session.commit_async()
@@ -217,10 +210,10 @@ def test_a_rollback_waits_for_the_commits_before_it(route, connection):
 
 @pytest.mark.parametrize("is_under_way", [True, False])
 def test_what_waits_in_a_session_that_another_thread_closes_ends_with_it(
-    route, connection, is_under_way
+    route, connected, is_under_way
 ):
     """SES-25: an operation written behind the Close, or to be written later, gets no answer."""
-    session = connection.session(transacted=True)
+    session = connected.session(transacted=True)
     got(route, session)
     route.silent |= {Commit, Rollback, Close}
     session.commit_async()
@@ -255,9 +248,9 @@ def wait_until(session, holds):
         time.sleep(0.005)
 
 
-def test_a_commit_of_a_lost_session_says_what_became_of_it(route, connection):
+def test_a_commit_of_a_lost_session_says_what_became_of_it(route, connected):
     """SES-20: nothing is rolled back by hand, the session's end did that."""
-    session = connection.session(transacted=True)
+    session = connected.session(transacted=True)
     route.silent.add(Commit)
     future = session.commit_async()
     lose(route, session)
@@ -276,10 +269,10 @@ def enqueued(operation, same):
     return Enqueued(first_sequence=7, count=len(operation.messages), **same)
 
 
-def test_a_flush_waits_for_everything_that_was_sent(route, connection):
+def test_a_flush_waits_for_everything_that_was_sent(route, connected):
     """Also for what was still gathering; it takes no longer than it was told to."""
     answering(route, Put=enqueued)
-    session = connection.session()
+    session = connected.session()
     producer = session.producer("queue:q")
     futures = [producer.send_async("x") for _ in range(5)]
     session.flush()
@@ -294,10 +287,10 @@ def test_a_flush_waits_for_everything_that_was_sent(route, connection):
 
 
 @pytest.mark.parametrize("flushing", ["session", "producer"])
-def test_a_flush_tells_that_the_session_was_lost_with_what_was_sent(route, connection, flushing):
+def test_a_flush_tells_that_the_session_was_lost_with_what_was_sent(route, connected, flushing):
     """Whoever looks at no future would take it for sent."""
     route.silent.add(Put)
-    session = connection.session()
+    session = connected.session()
     producer = session.producer("queue:q")
     future = producer.send_async("x")
     loss = ended(9, session._engine.handle, 0, reason="LOST")
@@ -307,10 +300,10 @@ def test_a_flush_tells_that_the_session_was_lost_with_what_was_sent(route, conne
     assert isinstance(future.exception(0), ledgermq.SessionLostError)
 
 
-def test_closing_writes_what_gathered_and_what_was_to_be_acknowledged(route, connection):
+def test_closing_writes_what_gathered_and_what_was_to_be_acknowledged(route, connected):
     """Then Close, which names what was handed over and not settled; once (SES-25)."""
     route.silent.add(Put)
-    session = connection.session()
+    session = connected.session()
     producer = session.producer("queue:q")
     for _ in range(4):
         producer.send_async("x")
@@ -326,12 +319,12 @@ def test_closing_writes_what_gathered_and_what_was_to_be_acknowledged(route, con
     assert [len(one.messages) for one in route.written(Put)] == [1, 1, 2]
     assert [one.seen for one in route.written(Close)] == [[]]
     assert repr(session) == f"Session(QM1@{session._engine.handle}, AUTO, closed)"
-    assert session._work not in connection._running.works
+    assert session._work not in connected._running.works
 
 
-def test_closing_a_lost_session_writes_nothing_and_is_silent(route, connection, caplog):
+def test_closing_a_lost_session_writes_nothing_and_is_silent(route, connected, caplog):
     """AUTO with an acknowledgement under way says that it may not have counted (SES-69)."""
-    quiet, doubtful = connection.session(ack="CLIENT"), connection.session()
+    quiet, doubtful = connected.session(ack="CLIENT"), connected.session()
     route.silent.add(Acknowledge)
     doubtful._work.settling.unwritten.add_range(1, 1)
     with doubtful._engine.lock:
@@ -344,33 +337,33 @@ def test_closing_a_lost_session_writes_nothing_and_is_silent(route, connection, 
         doubtful.close()
     doubtful.close()
     assert route.written(Close) == []
-    assert not connection._running.works
+    assert not connected._running.works
     assert not caplog.records
 
 
-def test_a_session_that_is_lost_by_its_close_closes_without_a_word(route, connection):
+def test_a_session_that_is_lost_by_its_close_closes_without_a_word(route, connected):
     """Gone is gone."""
-    session = connection.session(ack="CLIENT")
+    session = connected.session(ack="CLIENT")
     route.refusing[Close] = "session-unknown"
     session.close()
     assert session.is_closed
-    assert session._engine.handle not in connection._running.router.sessions
+    assert session._engine.handle not in connected._running.router.sessions
 
 
-def test_refused_acknowledgements_are_told_when_a_session_closes(route, connection, caplog):
+def test_refused_acknowledgements_are_told_when_a_session_closes(route, connected, caplog):
     """AUTO: what they were for comes again."""
-    session = connection.session()
+    session = connected.session()
     session._work.settling.refused.add_range(3, 3)
     session.close()
     assert "acknowledgements were refused: DeliveryRanges(3..3)" in caplog.text
 
 
-def test_an_error_in_a_sessions_block_is_not_hidden_by_one_of_its_close(route, connection, caplog):
+def test_an_error_in_a_sessions_block_is_not_hidden_by_one_of_its_close(route, connected, caplog):
     """The latter is logged; without the former it is raised."""
     route.silent.add(Close)
 
     def fails(error):
-        with connection.session() as session:
+        with connected.session() as session:
             session._engine.timeout_seconds = 0.02
             if error is not None:
                 raise error
@@ -385,9 +378,9 @@ def test_an_error_in_a_sessions_block_is_not_hidden_by_one_of_its_close(route, c
 # -- what a session makes ----------------------------------------------------------------------
 
 
-def test_temporary_destinations_are_made_and_deleted_by_operations(route, connection):
+def test_temporary_destinations_are_made_and_deleted_by_operations(route, connected):
     """With all that they hold; a refusal names them (SES-39)."""
-    session = connection.session()
+    session = connected.session()
     made = [session.temporary_queue(), session.temporary_topic()]
     assert [one.destination for one in route.written(CreateTemporary)] == made
     for destination in made:
@@ -403,9 +396,9 @@ def test_temporary_destinations_are_made_and_deleted_by_operations(route, connec
     assert [one.subscription for one in route.written(Unsubscribe)] == ["s"]
 
 
-def test_a_consumer_says_what_it_is_for(route, connection):
+def test_a_consumer_says_what_it_is_for(route, connected):
     """All that it was told, to the queue manager and to whoever asks."""
-    session = connection.session()
+    session = connected.session()
     told = {"selector": "a = 1", "no_local": True, "durable": True, "shared": True}
     consumer = session.consumer("topic:t", subscription="s", prefetch=3, **told)
     (operation,) = route.written(OpenConsumer)
@@ -417,10 +410,10 @@ def test_a_consumer_says_what_it_is_for(route, connection):
 
 
 def test_with_prefetch_0_a_receive_that_ran_out_of_time_takes_back_what_it_asked_for(
-    route, connection
+    route, connected
 ):
     """And asks anew the next time; a message that crossed that is handed over."""
-    session = connection.session(ack="CLIENT")
+    session = connected.session(ack="CLIENT")
     consumer = session.consumer("queue:q", prefetch=0)
     assert consumer.receive(0) is None
     assert [one.credit for one in route.written(Get)] == [1, 0]
@@ -439,9 +432,9 @@ def test_with_prefetch_0_a_receive_that_ran_out_of_time_takes_back_what_it_asked
     assert [one.credit for one in route.written(Get)] == [1, 0, 1, 0, 1, 0]
 
 
-def test_receiving_many_takes_what_is_here_and_no_more_than_asked_for(route, connection):
+def test_receiving_many_takes_what_is_here_and_no_more_than_asked_for(route, connected):
     """Numbered one after the other, from several deliveries."""
-    session = connection.session(ack="INDIVIDUAL")
+    session = connected.session(ack="INDIVIDUAL")
     consumer = session.consumer("queue:q", prefetch=10)
     for first in (1, 3, 6):
         route.tell(delivered(0, session.handle, first, 2))
@@ -472,10 +465,10 @@ def acknowledged(route):
     ]
 
 
-def test_ses_05_auto_acknowledges_what_trickles_in_as_one(route, connection, monkeypatch):
+def test_ses_05_auto_acknowledges_what_trickles_in_as_one(route, connected, monkeypatch):
     """While `receive` waits, an acknowledgement waits a moment for the message after it."""
     monkeypatch.setattr(settling, "GATHER_SECONDS", 60.0)
-    session = connection.session()
+    session = connected.session()
     session._work.settling._soon = lambda: None
     consumer = session.consumer("queue:q")
     for number in range(1, 6):
@@ -490,11 +483,11 @@ def test_ses_05_auto_acknowledges_what_trickles_in_as_one(route, connection, mon
 
 @pytest.mark.parametrize("timeout", [0, 0.02])
 def test_auto_acknowledges_at_once_where_the_wait_is_too_short_to_gather(
-    route, connection, monkeypatch, timeout
+    route, connected, monkeypatch, timeout
 ):
     """What a short `receive` came back without is acknowledged when it returns."""
     monkeypatch.setattr(settling, "GATHER_SECONDS", 60.0)
-    session = connection.session()
+    session = connected.session()
     session._work.settling._soon = lambda: None
     consumer, _ = got(route, session, 1)
     assert consumer.receive(timeout) is None
@@ -502,7 +495,7 @@ def test_auto_acknowledges_at_once_where_the_wait_is_too_short_to_gather(
 
 
 def test_a_queue_whose_next_message_waits_for_the_acknowledgement_is_not_held_up(
-    route, connection, monkeypatch
+    route, connected, monkeypatch
 ):
     """Such windows gather nothing, so fewer and fewer waits try one; 200 messages have few."""
     windows = []
@@ -515,7 +508,7 @@ def test_a_queue_whose_next_message_waits_for_the_acknowledgement_is_not_held_up
         return until
 
     monkeypatch.setattr(settling.Settling, "gather_locked", counting)
-    session = connection.session()
+    session = connected.session()
     session._work.settling._soon = lambda: None
     answer = route.log.on_write
 
@@ -533,11 +526,11 @@ def test_a_queue_whose_next_message_waits_for_the_acknowledgement_is_not_held_up
     assert 2 <= len(windows) <= 8
 
 
-def test_a_queue_that_gathers_again_has_windows_again(route, connection, monkeypatch):
+def test_a_queue_that_gathers_again_has_windows_again(route, connected, monkeypatch):
     """One window with two messages ends what windows without a second one began."""
     moments = iter(range(1, 1000))
     monkeypatch.setattr(settling.time, "monotonic", lambda: next(moments))
-    session = connection.session()
+    session = connected.session()
     one = session._work.settling
     one._soon = lambda: None
     for first in (1, 2):
@@ -552,10 +545,10 @@ def test_a_queue_that_gathers_again_has_windows_again(route, connection, monkeyp
     assert acknowledged(route) == [1, 1, 2]
 
 
-def test_a_listener_s_acknowledgements_gather_too(route, connection, monkeypatch, eventually):
+def test_a_listener_s_acknowledgements_gather_too(route, connected, monkeypatch, eventually):
     """A listener that is called for one message after the other acknowledges them as one."""
     monkeypatch.setattr(settling, "GATHER_SECONDS", 60.0)
-    session = connection.session()
+    session = connected.session()
     session._work.settling._soon = lambda: None
     called = []
     consumer = session.consumer("queue:q")
@@ -568,10 +561,10 @@ def test_a_listener_s_acknowledgements_gather_too(route, connection, monkeypatch
     assert acknowledged(route) == [3]
 
 
-def test_an_operation_that_an_older_worker_does_not_read_floods_nothing(route, connection):
+def test_an_operation_that_an_older_worker_does_not_read_floods_nothing(route, connected):
     """It is written a few times, then as seldom as heartbeats do; the error says what it may be."""
     route.silent.add(Put)
-    session = connection.session()
+    session = connected.session()
     for queue in ("queue:q", "queue:r"):
         session.producer(queue).send_async("x")
         with pytest.raises(ledgermq.OutcomeUnknownError):

@@ -7,17 +7,7 @@ import pytest
 import ledgermq
 from ledgermq import AckMode
 from ledgermq.client.link import heartbeats as keeper
-
-
-def put(connection, queue, *bodies):
-    """Puts bodies to a queue, one after the other."""
-    with connection.session() as session:
-        session.producer(queue).send_many(bodies)
-
-
-def left(connection, queue):
-    """Bodies and delivery counts of what is available, in delivery order."""
-    return [(one.body, one.delivery_count) for one in connection.browser(queue)]
+from support.messages.bodies import left, put
 
 
 def test_auto_acknowledges_what_receive_returned(connection, queue):

@@ -14,22 +14,7 @@ from ledgermq.protocol.operations import (
     Recover,
     Rollback,
 )
-from ledgermq.testing import MemoryBroker
 from support.brokers.hand_made import delivered, got
-
-
-@pytest.fixture
-def memory():
-    """A connection to a queue manager in memory that nobody else uses."""
-    with MemoryBroker().connect(timeout=20.0) as opened:
-        yield opened
-
-
-@pytest.fixture
-def connection(route):
-    """A connection to it, which is dropped at the end without a word."""
-    with route.connected() as opened:
-        yield opened
 
 
 def filled(memory, bodies="abc"):
@@ -46,13 +31,13 @@ def take_away(memory, sequence):
 # -- in memory ---------------------------------------------------------------------------------
 
 
-def test_what_is_left_can_be_acknowledged_when_a_message_was_taken_away(memory):
+def test_what_is_left_can_be_acknowledged_when_a_message_was_taken_away(in_memory):
     """The refusal is raised once; what is in flight still counts as handed over (SES-06)."""
-    filled(memory)
-    with memory.session(ack="CLIENT") as session:
+    filled(in_memory)
+    with in_memory.session(ack="CLIENT") as session:
         consumer = session.consumer("queue:q")
         messages = [consumer.receive(20) for _ in range(3)]
-        take_away(memory, 1)
+        take_away(in_memory, 1)
         with pytest.raises(ledgermq.DeliveryUnknownError):
             messages[0].acknowledge()
         assert session._work.settling.handed.as_list() == [
@@ -61,65 +46,65 @@ def test_what_is_left_can_be_acknowledged_when_a_message_was_taken_away(memory):
         ]
         messages[0].acknowledge()
         assert not session._work.settling.handed
-        assert memory.admin.queue_status("q").message_count == 0
+        assert in_memory.admin.queue_status("q").message_count == 0
 
 
 @pytest.mark.parametrize("transacted", [False, True])
-def test_what_is_left_goes_back_when_a_message_was_taken_away(memory, transacted):
+def test_what_is_left_goes_back_when_a_message_was_taken_away(in_memory, transacted):
     """Recover and rollback count the others as backed out (SES-13)."""
-    filled(memory)
+    filled(in_memory)
     mode = {"transacted": True} if transacted else {"ack": "CLIENT"}
-    with memory.session(**mode) as session:
+    with in_memory.session(**mode) as session:
         consumer = session.consumer("queue:q")
         for _ in range(3):
             consumer.receive(20)
-        take_away(memory, 0)
+        take_away(in_memory, 0)
         session.rollback() if transacted else session.recover()
         assert not session._work.settling.handed
         found = [consumer.receive(20) for _ in range(2)]
     assert [(one.body, one.delivery_count) for one in found] == [("b", 2), ("c", 2)]
 
 
-def test_a_session_closes_although_a_message_was_taken_away(memory):
+def test_a_session_closes_although_a_message_was_taken_away(in_memory):
     """What it had handed over otherwise goes back as seen."""
-    filled(memory)
-    with memory.session(ack="CLIENT") as session:
+    filled(in_memory)
+    with in_memory.session(ack="CLIENT") as session:
         consumer = session.consumer("queue:q")
         for _ in range(2):
             consumer.receive(20)
-        take_away(memory, 0)
-    counts = [(one.body, one.delivery_count) for one in memory.browser("queue:q")]
+        take_away(in_memory, 0)
+    counts = [(one.body, one.delivery_count) for one in in_memory.browser("queue:q")]
     assert counts == [("b", 2), ("c", 1)]
 
 
-def test_automatic_acknowledgements_are_made_again_for_what_is_left(memory):
+def test_automatic_acknowledgements_are_made_again_for_what_is_left(in_memory):
     """AUTO: one message taken away does not bring its neighbours back (SES-05, SES-69)."""
-    filled(memory, "abcd")
-    with memory.session() as session:
+    filled(in_memory, "abcd")
+    with in_memory.session() as session:
         consumer = session.consumer("queue:q", prefetch=4)
         settling = session._work.settling
         assert [one.body for one in consumer.receive_many(1, 20)] == ["a"]
-        take_away(memory, 1)
+        take_away(in_memory, 1)
         assert [one.body for one in consumer.receive_many(3, 20)] == ["b", "c", "d"]
         with session._engine.lock:
             settling.write_acknowledgements_locked()
-        assert memory.admin.queue_status("q").message_count == 3, "refused as a whole"
+        assert in_memory.admin.queue_status("q").message_count == 3, "refused as a whole"
         consumer.receive(0)
         assert not settling.refused
-        assert memory.admin.queue_status("q").message_count == 0
+        assert in_memory.admin.queue_status("q").message_count == 0
 
 
-def test_a_close_makes_automatic_acknowledgements_again_for_what_is_left(memory):
+def test_a_close_makes_automatic_acknowledgements_again_for_what_is_left(in_memory):
     """AUTO: else the neighbours of what was taken away would come again, though acknowledged."""
-    filled(memory, "abcd")
-    with memory.session() as session:
+    filled(in_memory, "abcd")
+    with in_memory.session() as session:
         consumer = session.consumer("queue:q", prefetch=4)
         assert len(consumer.receive_many(4, 20)) == 4
-        take_away(memory, 1)
+        take_away(in_memory, 1)
         with session._engine.lock:
             session._work.settling.write_acknowledgements_locked()
-        assert memory.admin.queue_status("q").message_count == 3, "refused as a whole"
-    assert memory.admin.queue_status("q").message_count == 0
+        assert in_memory.admin.queue_status("q").message_count == 3, "refused as a whole"
+    assert in_memory.admin.queue_status("q").message_count == 0
 
 
 def test_a_close_that_cannot_make_acknowledgements_again_says_so_and_closes(route, caplog):
@@ -134,20 +119,20 @@ def test_a_close_that_cannot_make_acknowledgements_again_says_so_and_closes(rout
     assert session._engine.ended
 
 
-def test_a_commit_of_what_was_taken_away_is_rolled_back(memory):
+def test_a_commit_of_what_was_taken_away_is_rolled_back(in_memory):
     """All of it, with the reason; what is left comes again (SES-20)."""
-    filled(memory, "ab")
-    with memory.session(transacted=True) as session:
+    filled(in_memory, "ab")
+    with in_memory.session(transacted=True) as session:
         consumer = session.consumer("queue:q")
         for _ in range(2):
             consumer.receive(20)
         session.producer("queue:out").send("never")
-        take_away(memory, 0)
+        take_away(in_memory, 0)
         with pytest.raises(ledgermq.TransactionRolledBackError, match="rolled back, because"):
             session.commit()
         assert consumer.receive(20).delivery_count == 2
         assert session.commit().consumed == 1
-    assert memory.admin.queue_status("out").next_sequence == 0
+    assert in_memory.admin.queue_status("out").next_sequence == 0
 
 
 # -- by hand -----------------------------------------------------------------------------------
@@ -166,9 +151,9 @@ def test_a_commit_of_what_was_taken_away_is_rolled_back(memory):
     ],
     ids=["acknowledge", "message", "individual", "recover", "rollback", "commit", "close"],
 )
-def test_a_call_that_nobody_answers_in_its_time_says_so(route, connection, mode, kind, call):
+def test_a_call_that_nobody_answers_in_its_time_says_so(route, connected, mode, kind, call):
     """It waits for its own outcome, for as long as it was told to."""
-    session = connection.session(ack=mode)
+    session = connected.session(ack=mode)
     _, found = got(route, session)
     route.silent.add(kind)
     with pytest.raises(ledgermq.OutcomeUnknownError, match=rf"{kind.__name__} \d+ .* 0.02 s"):
@@ -179,9 +164,9 @@ def test_a_call_that_nobody_answers_in_its_time_says_so(route, connection, mode,
     assert told == [{"first": 1, "last": last}]
 
 
-def test_an_acknowledgement_that_is_not_waited_for_is_written_at_once(route, connection):
+def test_an_acknowledgement_that_is_not_waited_for_is_written_at_once(route, connected):
     """Its refusal is raised by the session's next call, once."""
-    session = connection.session(ack="CLIENT")
+    session = connected.session(ack="CLIENT")
     _, found = got(route, session)
     route.refusing[Acknowledge] = "delivery-unknown"
     found[0].acknowledge(wait=False)
@@ -197,9 +182,9 @@ def test_an_acknowledgement_that_is_not_waited_for_is_written_at_once(route, con
     assert len(route.written(Acknowledge)) == 1, "there is nothing left to settle"
 
 
-def test_an_acknowledgement_that_somebody_waits_for_is_refused_to_him_alone(route, connection):
+def test_an_acknowledgement_that_somebody_waits_for_is_refused_to_him_alone(route, connected):
     """The session's next call does not raise it again."""
-    session = connection.session(ack="CLIENT")
+    session = connected.session(ack="CLIENT")
     _, found = got(route, session)
     route.refusing[Acknowledge] = "delivery-unknown"
     route.in_flight(delivered(0, session.handle, 1, 3))
@@ -210,10 +195,10 @@ def test_an_acknowledgement_that_somebody_waits_for_is_refused_to_him_alone(rout
 
 
 def test_acknowledging_again_what_was_settled_is_refused_for_one_and_nothing_for_all(
-    route, connection
+    route, connected
 ):
     """INDIVIDUAL names the delivery; CLIENT has nothing to do and writes nothing."""
-    one, every = connection.session(ack="INDIVIDUAL"), connection.session(ack="CLIENT")
+    one, every = connected.session(ack="INDIVIDUAL"), connected.session(ack="CLIENT")
     _, found = got(route, one)
     found[1].acknowledge()
     with pytest.raises(ledgermq.AlreadySettledError, match="delivery 2 "):
@@ -223,9 +208,9 @@ def test_acknowledging_again_what_was_settled_is_refused_for_one_and_nothing_for
     assert [operation.session for operation in route.written(Acknowledge)] == [one.handle]
 
 
-def test_what_administration_took_away_is_asked_for_by_session(route, connection):
+def test_what_administration_took_away_is_asked_for_by_session(route, connected):
     """The answer tells of all sessions of the connection; only its own count."""
-    session, other = connection.session(ack="CLIENT"), connection.session(ack="CLIENT")
+    session, other = connected.session(ack="CLIENT"), connected.session(ack="CLIENT")
     got(route, session, 4)
     route.in_flight(
         delivered(0, session.handle, 2, 2),
@@ -239,9 +224,9 @@ def test_what_administration_took_away_is_asked_for_by_session(route, connection
     assert [ask["kind"] for ask in route.log.asks] == ["RESYNC"]
 
 
-def test_a_repair_that_nobody_answers_is_raised(route, connection):
+def test_a_repair_that_nobody_answers_is_raised(route, connected):
     """AUTO: acknowledging again is waited for; with nothing left nothing is written."""
-    session = connection.session()
+    session = connected.session()
     engine, settling = session._engine, session._work.settling
     settling.refused.add_range(1, 4)
     route.in_flight(delivered(0, session.handle, 2, 2))
@@ -254,9 +239,9 @@ def test_a_repair_that_nobody_answers_is_raised(route, connection):
     assert len(route.written(Acknowledge)) == 1
 
 
-def test_a_repair_is_made_before_more_is_asked_for_and_its_failure_is_put_off(route, connection):
+def test_a_repair_is_made_before_more_is_asked_for_and_its_failure_is_put_off(route, connected):
     """AUTO: a `receive` repairs; if that is refused again, the next call says so."""
-    session = connection.session()
+    session = connected.session()
     consumer = session.consumer("queue:q")
     session._work.settling.refused.add_range(1, 1)
     route.in_flight(delivered(0, session.handle, 1, 1))
@@ -268,9 +253,9 @@ def test_a_repair_is_made_before_more_is_asked_for_and_its_failure_is_put_off(ro
         consumer.receive(0)
 
 
-def test_a_failed_listener_gives_its_message_back_as_seen(route, connection):
+def test_a_failed_listener_gives_its_message_back_as_seen(route, connected):
     """AUTO: what was acknowledged before is written first; a session that is gone does nothing."""
-    session = connection.session()
+    session = connected.session()
     session._work.settling.unwritten.add_range(1, 1)
     session._work.settling.call_locked(2, 2)
     session._engine.run(session._work.settling.return_failed(2))
@@ -286,9 +271,9 @@ def test_a_failed_listener_gives_its_message_back_as_seen(route, connection):
 
 @pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
 @pytest.mark.parametrize(("mode", "soon"), [("AUTO", True), ("DUPS_OK", False), ("CLIENT", False)])
-def test_ses_08_only_auto_tells_the_keeper_to_acknowledge_soon(route, connection, mode, soon, many):
+def test_ses_08_only_auto_tells_the_keeper_to_acknowledge_soon(route, connected, mode, soon, many):
     """DUPS_OK leaves it to the keeper's round; the other modes leave it to the application."""
-    session = connection.session(ack=mode)
+    session = connected.session(ack=mode)
     calls = []
     session._work.settling._soon = lambda: calls.append(1)
     consumer = session.consumer("queue:q")
@@ -312,9 +297,9 @@ def test_ses_08_only_auto_tells_the_keeper_to_acknowledge_soon(route, connection
         assert told in (unwritten, waiting, *acknowledged)
 
 
-def test_flushing_a_unit_of_work_writes_it_and_waits(route, connection):
+def test_flushing_a_unit_of_work_writes_it_and_waits(route, connected):
     """It stands in the log uncommitted; nobody answering is told."""
-    session = connection.session(transacted=True)
+    session = connected.session(transacted=True)
     producer = session.producer("queue:q")
     producer.send("a")
     assert route.written(Put) == []
@@ -329,20 +314,18 @@ def test_flushing_a_unit_of_work_writes_it_and_waits(route, connection):
 
 
 @pytest.mark.parametrize(("mode", "count"), [("AUTO", 1), ("DUPS_OK", 0)])
-def test_ses_08_before_a_wait_auto_acknowledges_and_dups_ok_does_not(
-    route, connection, mode, count
-):
+def test_ses_08_before_a_wait_auto_acknowledges_and_dups_ok_does_not(route, connected, mode, count):
     """What was handed over is acknowledged with the call that finds nothing more (SES-05)."""
-    session = connection.session(ack=mode)
+    session = connected.session(ack=mode)
     consumer, _ = got(route, session, 3, prefetch=10)
     assert consumer.receive(0) is None
     acknowledged = [one.deliveries for one in route.written(Acknowledge)]
     assert acknowledged == [[{"first": 1, "last": 3}]] * count
 
 
-def test_a_session_that_is_lost_ends_a_receive_that_waits(route, connection):
+def test_a_session_that_is_lost_ends_a_receive_that_waits(route, connected):
     """It says so, instead of waiting for what cannot come (SES-69)."""
-    session = connection.session(ack="CLIENT")
+    session = connected.session(ack="CLIENT")
     core, consumer = session._engine, session.consumer("queue:q")
     found = []
 

@@ -14,13 +14,6 @@ from support.brokers.hand_made import delivered, refused
 WHO = {"reason": "stuck since noon", "actor": "operator"}
 
 
-@pytest.fixture
-def memory():
-    """A connection to a queue manager in memory that nobody else uses."""
-    with MemoryBroker().connect(timeout=20.0) as opened:
-        yield opened
-
-
 def working(connection, queue):
     """A transacted session with two puts and a get that are not committed."""
     with connection.session() as filler:
@@ -83,31 +76,31 @@ def test_a_commit_after_administration_rolled_back_raises_that_it_was(connection
     session.close()
 
 
-def test_a_session_whose_unit_of_work_was_ended_may_roll_back_or_close(memory):
+def test_a_session_whose_unit_of_work_was_ended_may_roll_back_or_close(in_memory):
     """Neither is an error: the work is undone already."""
-    first = working(memory, "q")
-    memory.admin.rollback_transaction(first.handle, **WHO)
+    first = working(in_memory, "q")
+    in_memory.admin.rollback_transaction(first.handle, **WHO)
     first.rollback()
     assert first.consumer("queue:q").receive(20).body == "in"
     first.rollback()
     first.close()
-    second = memory.session(transacted=True)
+    second = in_memory.session(transacted=True)
     assert second.consumer("queue:q").receive(20).body == "in"
-    memory.admin.rollback_transaction(second.handle, **WHO)
+    in_memory.admin.rollback_transaction(second.handle, **WHO)
     second.close()
-    assert memory.admin.queue_status("q").current == 1
+    assert in_memory.admin.queue_status("q").current == 1
 
 
-def test_there_is_nothing_to_roll_back_without_a_unit_of_work(memory):
+def test_there_is_nothing_to_roll_back_without_a_unit_of_work(in_memory):
     """An unknown session, and one that holds nothing."""
-    session = memory.session(transacted=True)
+    session = in_memory.session(transacted=True)
     with pytest.raises(ledgermq.SessionNotFoundError) as refused:
-        memory.admin.rollback_transaction(session.handle, **WHO)
+        in_memory.admin.rollback_transaction(session.handle, **WHO)
     assert refused.value.code == "target-unknown"
     with pytest.raises(ledgermq.SessionNotFoundError):
-        memory.admin.rollback_transaction(999_999, **WHO)
+        in_memory.admin.rollback_transaction(999_999, **WHO)
     with pytest.raises(ledgermq.SessionNotFoundError):
-        memory.admin.session(999_999)
+        in_memory.admin.session(999_999)
     session.close()
 
 
@@ -126,13 +119,15 @@ def test_administration_ends_a_session(connection):
 
 @pytest.mark.parametrize("how", ["commit", "commit_async", "transaction"])
 @pytest.mark.parametrize("known", [False, True], ids=["unaware", "told"])
-def test_a_commit_of_an_ended_session_says_that_it_was_rolled_back(memory, eventually, how, known):
+def test_a_commit_of_an_ended_session_says_that_it_was_rolled_back(
+    in_memory, eventually, how, known
+):
     """Decision 12, SES-20: also when the client knew of the end before; other calls say why."""
-    session = memory.session(transacted=True)
+    session = in_memory.session(transacted=True)
     producer = session.producer("queue:work.over")
 
     def end():
-        memory.admin.end_session(session.handle, **WHO)
+        in_memory.admin.end_session(session.handle, **WHO)
         if known:
             eventually(lambda: session.is_closed)
 
@@ -159,14 +154,14 @@ def test_a_commit_of_an_ended_session_says_that_it_was_rolled_back(memory, event
         session.commit()
 
 
-def test_a_commit_of_an_ended_session_says_so_in_a_coroutine(memory):
+def test_a_commit_of_an_ended_session_says_so_in_a_coroutine(in_memory):
     """Decision 12, SES-20: for asyncio alike, whether administration or silence ended it."""
 
     async def main():
-        connection = aio.Connection(memory)
+        connection = aio.Connection(in_memory)
         session = await connection.session(transacted=True)
         await session.producer("queue:work.over").send("never")
-        memory.admin.end_session(session.handle, **WHO)
+        in_memory.admin.end_session(session.handle, **WHO)
         for _ in range(2):
             with pytest.raises(ledgermq.TransactionRolledBackError):
                 await session.commit()
@@ -177,24 +172,24 @@ def test_a_commit_of_an_ended_session_says_so_in_a_coroutine(memory):
     asyncio.run(asyncio.wait_for(main(), 20))
 
 
-def test_a_session_is_told_with_its_consumers_and_why_they_get_nothing(memory):
+def test_a_session_is_told_with_its_consumers_and_why_they_get_nothing(in_memory):
     """A limit, a queue whose gets are disabled, no credit (SES-07)."""
-    memory.admin.create_queue("q", unacknowledged_max=1)
-    with memory.session() as filler:
+    in_memory.admin.create_queue("q", unacknowledged_max=1)
+    with in_memory.session() as filler:
         filler.producer("queue:q").send_many("ab")
-    with memory.session(ack="CLIENT") as session:
+    with in_memory.session(ack="CLIENT") as session:
         consumer = session.consumer("queue:q", prefetch=10)
         message = consumer.receive(20)
-        found = memory.admin.session(session.handle)
+        found = in_memory.admin.session(session.handle)
         assert found.status.in_flight == 1
         assert found.consumers[0].paused == ("unacknowledged-max",)
         (delivery,) = found.deliveries
         assert (delivery.sequence, delivery.destination) == (message.sequence, "queue:q")
-        memory.admin.suspend_queue("q")
-        paused = memory.admin.session(session.handle).consumers[0].paused
+        in_memory.admin.suspend_queue("q")
+        paused = in_memory.admin.session(session.handle).consumers[0].paused
         assert paused == ("unacknowledged-max", "gets-disabled")
         message.acknowledge()
-        memory.admin.resume_queue("q")
+        in_memory.admin.resume_queue("q")
         assert consumer.receive(20).body == "b"
 
 
@@ -249,11 +244,11 @@ def test_who_waits_for_a_message_is_told_of_a_time_limit_and_gets_it_again_after
 
 
 @pytest.mark.parametrize("wrong", [-1, 2**53])
-def test_a_time_limit_is_a_whole_number_in_range(memory, wrong):
+def test_a_time_limit_is_a_whole_number_in_range(in_memory, wrong):
     """IllegalStateError, with nothing opened."""
     for name in ("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms"):
         with pytest.raises(ledgermq.IllegalStateError, match=name):
-            memory.session(transacted=True, **{name: wrong})
+            in_memory.session(transacted=True, **{name: wrong})
 
 
 def test_a_receive_that_waits_hears_of_a_commit_that_failed(route, eventually):

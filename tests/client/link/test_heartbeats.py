@@ -10,15 +10,9 @@ from ledgermq.client.link.heartbeats import Heartbeats
 from ledgermq.client.link.router import Opening
 from ledgermq.protocol.operations import Acknowledge, Alive
 from ledgermq.protocol.outcomes import Suspected
-from support.brokers.hand_made import Desk, accepted, key_of
+from support.brokers.hand_made import accepted, key_of
 
 START = (-1, -1)
-
-
-@pytest.fixture
-def desk():
-    """A router with a log that only notes."""
-    return Desk()
 
 
 @pytest.fixture

@@ -4,14 +4,7 @@ import itertools
 
 import pytest
 
-from ledgermq.testing import MemoryBroker
 from support.interrupting import interrupted_at
-
-
-@pytest.fixture
-def memory():
-    """A queue manager in memory."""
-    return MemoryBroker()
 
 
 @pytest.fixture

@@ -13,15 +13,9 @@ from ledgermq.client.link.heartbeats import Heartbeats
 from ledgermq.client.link.lane import LaneReader
 from ledgermq.client.settings import ConnectionSettings
 from ledgermq.protocol.operations import Alive
-from support.brokers.hand_made import Desk, accepted
+from support.brokers.hand_made import accepted
 
 BEYOND = 1_000_000
-
-
-@pytest.fixture
-def desk():
-    """A router with a log that only notes."""
-    return Desk()
 
 
 def lose_place(connection, monkeypatch):

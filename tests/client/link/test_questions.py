@@ -8,13 +8,7 @@ from ledgermq.protocol.answers import Answer
 from ledgermq.protocol.outcomes import Delivered
 from ledgermq.wire.framing.answers import encode_answer
 from ledgermq.wire.framing.codec import decode_record
-from support.brokers.hand_made import IDENTITY, Desk, delivered
-
-
-@pytest.fixture
-def desk():
-    """Questions with a log that only notes."""
-    return Desk()
+from support.brokers.hand_made import IDENTITY, delivered
 
 
 def answering(desk, **fields):

@@ -8,15 +8,9 @@ from ledgermq.client.sansio import gathering
 from ledgermq.protocol.operations import Alive, Commit, Rollback
 from ledgermq.protocol.outcomes import Opened, Refused, Returned
 from ledgermq.wire.framing.codec import encode_chunk
-from support.brokers.hand_made import Desk, accepted, delivered, key_of
+from support.brokers.hand_made import accepted, delivered, key_of
 
 START = (-1, -1)
-
-
-@pytest.fixture
-def desk():
-    """A router with a log that only notes."""
-    return Desk()
 
 
 def opened(position):

@@ -6,14 +6,6 @@ import threading
 import pytest
 
 from ledgermq.client import closing
-from ledgermq.testing import MemoryBroker
-
-
-@pytest.fixture
-def connection():
-    """A connection to a queue manager in memory."""
-    with MemoryBroker().connect(timeout=20.0) as opened:
-        yield opened
 
 
 def closing_thread():
@@ -22,10 +14,10 @@ def closing_thread():
 
 
 @pytest.fixture
-def interrupted(connection, monkeypatch):
+def interrupted(in_memory, monkeypatch):
     """A session and a consumer whose next receive is interrupted, and what sets the handler."""
     monkeypatch.setattr(closing, "MOMENT_SECONDS", 0.2)
-    session = connection.session(ack="CLIENT")
+    session = in_memory.session(ack="CLIENT")
     session.producer("queue:q").send_many("ab")
     consumer = session.consumer("queue:q")
     take = consumer._shared.take_locked
@@ -43,10 +35,10 @@ def interrupted(connection, monkeypatch):
 
 
 @pytest.mark.parametrize("what", ["connection", "session", "consumer"])
-def test_a_signal_handler_can_close_what_it_interrupts(connection, interrupted, what):
+def test_a_signal_handler_can_close_what_it_interrupts(in_memory, interrupted, what):
     """The call ends first, as its handler waits for nothing; what it got goes back in the end."""
     session, consumer = interrupted
-    close = {"connection": connection, "session": session, "consumer": consumer}[what].close
+    close = {"connection": in_memory, "session": session, "consumer": consumer}[what].close
     signal.signal(signal.SIGUSR1, lambda *_: close())
     assert consumer.receive(20).body == "a"
     thread = closing_thread()
@@ -54,10 +46,10 @@ def test_a_signal_handler_can_close_what_it_interrupts(connection, interrupted, 
         thread.join(20)
     assert consumer.is_closed
     assert session.is_closed is (what != "consumer")
-    assert connection.is_closed is (what == "connection")
+    assert in_memory.is_closed is (what == "connection")
 
 
-def test_a_signal_handler_that_interrupts_nothing_closes_at_once(connection, interrupted):
+def test_a_signal_handler_that_interrupts_nothing_closes_at_once(in_memory, interrupted):
     """As any other call would."""
     session, _ = interrupted
     signal.signal(signal.SIGUSR1, lambda *_: session.close())
@@ -66,12 +58,12 @@ def test_a_signal_handler_that_interrupts_nothing_closes_at_once(connection, int
     assert closing_thread() is None
 
 
-def test_what_closing_from_a_signal_handler_raises_is_logged(connection, interrupted, caplog):
+def test_what_closing_from_a_signal_handler_raises_is_logged(in_memory, interrupted, caplog):
     """Nobody else would be told."""
     session, consumer = interrupted
 
     def close(*_):
-        connection._running.transport.write = lambda *_, **__: None
+        in_memory._running.transport.write = lambda *_, **__: None
         session.close(timeout=0.05)
 
     signal.signal(signal.SIGUSR1, close)
@@ -80,4 +72,4 @@ def test_what_closing_from_a_signal_handler_raises_is_logged(connection, interru
     if thread is not None:
         thread.join(20)
     assert "closing from a signal handler did not work" in caplog.text
-    del connection._running.transport.write
+    del in_memory._running.transport.write

@@ -5,6 +5,7 @@ import pytest
 import ledgermq
 from ledgermq import AckMode, Order, aio
 from ledgermq.errors import AlreadySettledError, DeliveryUnknownError, IllegalStateError
+from support.messages.bodies import left
 
 SETTLED_BY_HAND = ("CLIENT", "INDIVIDUAL", "TRANSACTED")
 
@@ -15,11 +16,6 @@ def dead(connection, queue, dead):
     with connection.session() as session:
         session.producer(queue).send_many("abc")
     return dead
-
-
-def left(connection, queue):
-    """Bodies and delivery counts of what is available, in delivery order."""
-    return [(one.body, one.delivery_count) for one in connection.browser(queue)]
 
 
 @pytest.mark.parametrize("mode", SETTLED_BY_HAND)

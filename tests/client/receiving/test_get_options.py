@@ -16,13 +16,7 @@ from ledgermq import (
     Order,
 )
 from ledgermq.protocol.operations import Get
-from support.messages.group_puts import group_id, put
-
-
-def fill(connection, queue, *words):
-    """Puts messages in a session of their own."""
-    with connection.session() as session:
-        put(session, queue, *words)
+from support.messages.group_puts import fill, group_id
 
 
 def test_a_call_has_options_of_its_own_where_nothing_is_asked_for_ahead(connection, queue):

@@ -4,7 +4,7 @@ import pytest
 
 import ledgermq
 from ledgermq import GetMatch, InconsistentBrowseError, MatchOptionsError, Order
-from support.messages.group_puts import group_id, put
+from support.messages.group_puts import fill, group_id, put
 
 E1 = (
     *("A", "Y1{g=Y.1}", "Z2{g=Z.2!}", "Y2{g=Y.2}", "Y3a{g=Y.3!@0+3}", "Y3b{g=Y.3!@3+3!}"),
@@ -15,12 +15,6 @@ LOGICAL = ["A", "Y1", "Y2", "Y3a", "Y3b", "Z1", "Z2", "B"]
 BOTH = pytest.mark.parametrize(
     ("order", "expected"), [(Order.PHYSICAL, PHYSICAL), (Order.LOGICAL, LOGICAL)]
 )
-
-
-def fill(connection, queue, *words):
-    """Puts messages in a session of their own."""
-    with connection.session() as session:
-        put(session, queue, *words)
 
 
 def name_of(message):

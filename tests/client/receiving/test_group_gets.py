@@ -12,7 +12,7 @@ from ledgermq import (
     SegmentStatus,
 )
 from ledgermq.testing import MemoryBroker
-from support.messages.group_puts import group_id, put
+from support.messages.group_puts import fill, group_id, put
 
 E1 = (
     *("A", "Y1{g=Y.1}", "Z2{g=Z.2!}", "Y2{g=Y.2}", "Y3a{g=Y.3!@0+3}", "Y3b{g=Y.3!@3+3!}"),
@@ -21,12 +21,6 @@ E1 = (
 PHYSICAL = ["A", "Y1", "Z2", "Y2", "Y3a", "Y3b", "Z1", "B"]
 LOGICAL = ["A", "Y1", "Y2", "Y3a", "Y3b", "Z1", "Z2", "B"]
 IN_GROUP, LAST = GroupStatus.MESSAGE_IN_GROUP, GroupStatus.LAST_MESSAGE_IN_GROUP
-
-
-def fill(connection, queue, *words):
-    """Puts messages in a session of their own."""
-    with connection.session() as session:
-        put(session, queue, *words)
 
 
 def bodies(messages):

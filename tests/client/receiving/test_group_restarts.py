@@ -6,7 +6,7 @@ The getting application is written as the source has it, call by call.
 import pytest
 
 from ledgermq import GetMatch, GroupStatus, Order
-from support.messages.group_puts import group_id, put
+from support.messages.group_puts import fill, group_id, put
 
 IN_GROUP = GroupStatus.MESSAGE_IN_GROUP
 NINE = [f"M{number}" for number in range(1, 10)]
@@ -81,12 +81,6 @@ class Getter:
         self.session.commit()
         self.units.append((self._in_unit, held and held["number"]))
         self._in_unit = []
-
-
-def fill(connection, queue, *words):
-    """Puts messages in a session of their own."""
-    with connection.session() as session:
-        put(session, queue, *words)
 
 
 def left_in(connection, queue):

@@ -7,16 +7,8 @@ import pytest
 
 import ledgermq
 from ledgermq.client.receiving.consumer import _until_returned
-from ledgermq.testing import MemoryBroker
 
 MESSAGES = 4_000
-
-
-@pytest.fixture
-def connection():
-    """A connection to a queue manager in memory."""
-    with MemoryBroker().connect(timeout=20.0) as opened:
-        yield opened
 
 
 def interrupted_at(moment, call):
@@ -56,12 +48,12 @@ CALLS = {
 
 @pytest.mark.parametrize("mode", ["AUTO", "DUPS_OK", "CLIENT", "TRANSACTED"])
 @pytest.mark.parametrize("name", CALLS)
-def test_what_an_interrupted_call_took_is_for_the_next_one(connection, name, mode):
+def test_what_an_interrupted_call_took_is_for_the_next_one(in_memory, name, mode):
     """It would be consumed unseen by the next commit, acknowledgement or receive."""
     bodies = [str(number) for number in range(MESSAGES)]
-    with connection.session() as sending:
+    with in_memory.session() as sending:
         sending.producer("queue:q").send_many(bodies)
-    session = connection.session(ack=mode)
+    session = in_memory.session(ack=mode)
     grouped = {"order": ledgermq.Order.LOGICAL, "all_messages_available": True}
     options = grouped if name == "receive_group" else {}
     consumer = session.consumer("queue:q", prefetch=MESSAGES, **options)
@@ -79,15 +71,15 @@ def test_what_an_interrupted_call_took_is_for_the_next_one(connection, name, mod
     assert moment > 10
     assert seen == bodies[: len(seen)]
     session.close()
-    with connection.session() as rest, rest.consumer("queue:q", prefetch=MESSAGES) as left:
+    with in_memory.session() as rest, rest.consumer("queue:q", prefetch=MESSAGES) as left:
         assert [one.body for one in left.until_idle(0)] == bodies[len(seen) :]
 
 
-def test_a_commit_after_an_interrupted_one_commits_what_that_did_not_write(connection):
+def test_a_commit_after_an_interrupted_one_commits_what_that_did_not_write(in_memory):
     """It would commit nothing, and say that it worked."""
-    session = connection.session(transacted=True)
+    session = in_memory.session(transacted=True)
     consumer = session.consumer("queue:q", prefetch=MESSAGES)
-    with connection.session() as sending:
+    with in_memory.session() as sending:
         sending.producer("queue:q").send_many(str(number) for number in range(MESSAGES))
     for moment in itertools.count(1):
         assert consumer.receive(0) is not None
@@ -97,5 +89,5 @@ def test_a_commit_after_an_interrupted_one_commits_what_that_did_not_write(conne
             break
     assert moment > 10
     session.close()
-    with connection.session() as looking:
+    with in_memory.session() as looking:
         assert looking.consumer("queue:q").receive(0).body == str(moment)

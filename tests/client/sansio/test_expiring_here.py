@@ -12,17 +12,10 @@ from ledgermq.client.sansio.buffer import NEVER, ConsumerBuffer
 from ledgermq.client.sansio.log_clock import UNKNOWN, LogClock
 from ledgermq.client.sansio.ranges import DeliveryRanges
 from ledgermq.protocol.operations import GiveBack
-from ledgermq.testing import MemoryBroker
 from support.brokers.hand_made import delivered
 from support.brokers.hand_route import HandRoute
 
 QUEUE = "queue:q"
-
-
-@pytest.fixture
-def memory():
-    """A queue manager in memory, whose clock the test moves."""
-    return MemoryBroker()
 
 
 def put(connection, *bodies, destination=QUEUE):

@@ -79,13 +79,6 @@ def route():
     return Lying()
 
 
-@pytest.fixture
-def connection(route):
-    """A connection to it, which is dropped at the end without a word."""
-    with route.connected() as opened:
-        yield opened
-
-
 def commit(session):
     """A commit of one put."""
     session.producer(QUEUE).send("x")
@@ -102,10 +95,10 @@ CALLS = {
 
 @pytest.mark.parametrize("reply", REPLIES)
 @pytest.mark.parametrize("kind", CALLS, ids=lambda one: one.__name__)
-def test_a_reply_of_another_kind_or_count_is_told(route, connection, kind, reply):
+def test_a_reply_of_another_kind_or_count_is_told(route, connected, kind, reply):
     """What was asked, what came, and the position; an AssertionError reached the application."""
     mode, call, fitting = CALLS[kind]
-    session = connection.session(ack=mode)
+    session = connected.session(ack=mode)
     route.lies[kind] = reply
     if reply in fitting:
         call(session)
@@ -117,9 +110,9 @@ def test_a_reply_of_another_kind_or_count_is_told(route, connection, kind, reply
     assert "report" in str(raised.value)
 
 
-def test_a_put_with_an_id_comes_in_whole_or_not_at_all(route, connection):
+def test_a_put_with_an_id_comes_in_whole_or_not_at_all(route, connected):
     """It may have been put before; two messages of one are as odd as ever."""
-    producer = connection.session().producer(QUEUE)
+    producer = connected.session().producer(QUEUE)
     route.lies[Put] = "enqueued none"
     assert producer.send("x", deduplication_id="one").duplicate
     route.lies[Put] = "enqueued two"
@@ -129,10 +122,10 @@ def test_a_put_with_an_id_comes_in_whole_or_not_at_all(route, connection):
 
 @pytest.mark.parametrize("reply", ["committed nothing", "accepted", "committed a get"])
 def test_a_commit_that_was_answered_oddly_is_not_rolled_back_behind_its_back(
-    route, connection, reply
+    route, connected, reply
 ):
     """It may have been applied: the session goes on only after a rollback that is asked for."""
-    session = connection.session(transacted=True)
+    session = connected.session(transacted=True)
     route.lies[Commit] = reply
     with pytest.raises(ledgermq.UnexpectedReplyError):
         commit(session)
@@ -145,17 +138,17 @@ def test_a_commit_that_was_answered_oddly_is_not_rolled_back_behind_its_back(
 
 
 @pytest.mark.parametrize("kind", [Put, Commit], ids=lambda one: one.__name__)
-def test_futures_and_coroutines_tell_it_too(route, connection, kind):
+def test_futures_and_coroutines_tell_it_too(route, connected, kind):
     """Asynchronous sends and commits, and the client for asyncio."""
     mode = CALLS[kind][0]
-    session = connection.session(ack=mode)
+    session = connected.session(ack=mode)
     route.lies[kind] = "ended" if kind is Commit else "accepted"
     producer = session.producer(QUEUE)
     future = producer.send_async("x") if kind is Put else session.commit_async()
     assert isinstance(future.exception(20), ledgermq.UnexpectedReplyError)
 
     async def main():
-        async_connection = aio.Connection(connection)
+        async_connection = aio.Connection(connected)
         other = await async_connection.session(ack=mode)
         call = other.producer(QUEUE).send("x") if kind is Put else other.commit()
         with pytest.raises(ledgermq.UnexpectedReplyError):
@@ -164,21 +157,21 @@ def test_futures_and_coroutines_tell_it_too(route, connection, kind):
     asyncio.run(asyncio.wait_for(main(), 20))
 
 
-def test_an_administration_that_was_answered_oddly_says_so(route, connection):
+def test_an_administration_that_was_answered_oddly_says_so(route, connected):
     """Operations on messages, and others."""
     from ledgermq.protocol.administration import PurgeQueue
     from ledgermq.protocol.operations import CreateQueue
 
     route.lies |= {PurgeQueue: "accepted", CreateQueue: "administered"}
     with pytest.raises(ledgermq.UnexpectedReplyError, match="PurgeQueue"):
-        connection.admin.purge_queue("q", reason="r", actor="a")
+        connected.admin.purge_queue("q", reason="r", actor="a")
     with pytest.raises(ledgermq.UnexpectedReplyError, match="CreateQueue"):
-        connection.admin.create_queue("q")
+        connected.admin.create_queue("q")
 
 
-def test_what_nobody_waits_for_is_raised_by_a_later_call(route, connection, eventually):
+def test_what_nobody_waits_for_is_raised_by_a_later_call(route, connected, eventually):
     """An odd reply to a grant or an acknowledgement does not pass silently."""
-    session = connection.session()
+    session = connected.session()
     consumer = session.consumer(QUEUE)
     route.lies[Get] = "enqueued"
     with pytest.raises(ledgermq.UnexpectedReplyError, match="Get"):
@@ -193,11 +186,9 @@ def test_what_nobody_waits_for_is_raised_by_a_later_call(route, connection, even
         consumer.receive(20)
 
 
-def test_a_reply_to_what_was_never_written_is_raised_by_the_next_call(
-    route, connection, eventually
-):
+def test_a_reply_to_what_was_never_written_is_raised_by_the_next_call(route, connected, eventually):
     """A number that the session has not come to: somebody else writes in its name."""
-    session = connection.session(ack="CLIENT")
+    session = connected.session(ack="CLIENT")
     route.tell(
         Accepted(position=9, index=0, session=session.handle, session_sequence=7),
     )
@@ -207,9 +198,9 @@ def test_a_reply_to_what_was_never_written_is_raised_by_the_next_call(
     session.recover()
 
 
-def test_a_close_that_was_answered_oddly_says_so(route, connection):
+def test_a_close_that_was_answered_oddly_says_so(route, connected):
     """It is an error, not a failed assertion."""
-    session = connection.session()
+    session = connected.session()
     route.lies[Close] = "accepted"
     with pytest.raises(ledgermq.UnexpectedReplyError, match="Close"):
         session.close()

@@ -12,15 +12,9 @@ from ledgermq.client.sansio.handed_over import HandedOver
 from ledgermq.client.sansio.ranges import DeliveryRanges
 from ledgermq.protocol.operations import Acknowledge, Alive, Close, Recover
 from ledgermq.protocol.outcomes import Returned
-from support.brokers.hand_made import Desk, accepted, delivered
+from support.brokers.hand_made import accepted, delivered
 
 MODES = ["AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED"]
-
-
-@pytest.fixture
-def desk():
-    """A router with a log that only notes."""
-    return Desk()
 
 
 @pytest.fixture

@@ -31,12 +31,6 @@ OVER = {
 }
 
 
-@pytest.fixture
-def memory():
-    """A queue manager in memory."""
-    return MemoryBroker()
-
-
 def ways(session):
     """All ways to send one message of a session."""
     producer = session.producer(QUEUE)

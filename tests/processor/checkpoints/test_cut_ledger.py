@@ -4,7 +4,6 @@ import shutil
 
 import pytest
 
-from ledgermq.embedded.broker import EmbeddedBroker
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.answers import Answer
 from ledgermq.protocol.outcomes import Accepted
@@ -107,13 +106,6 @@ def test_a_ledger_that_grew_anew_below_what_lanes_tell_stops_the_worker_before_i
     assert "`ledgermq checkpoint discard --outcomes`" in capsys.readouterr().err
     assert place.command("checkpoint", "discard", "--outcomes", "--yes") == 0
     assert "(from a checkpoint)" in place.worker("third").log
-
-
-@pytest.fixture
-def own_broker(tmp_path):
-    """A broker whose files the test may touch."""
-    with EmbeddedBroker(tmp_path / "broker", brief=True) as started:
-        yield started
 
 
 @pytest.mark.slow

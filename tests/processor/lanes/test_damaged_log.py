@@ -5,7 +5,6 @@ from contextlib import closing
 import pytest
 
 import ledgermq
-from ledgermq.embedded.broker import EmbeddedBroker
 from ledgermq.processor.checkpoints.discarding import discard_checkpoints
 from ledgermq.processor.lanes.bodies import LogReader
 from ledgermq.wire.topics.log_topics import lane_partition
@@ -15,13 +14,6 @@ from support.brokers.worker_process import new_place
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 SECOND = b"the second of three"
-
-
-@pytest.fixture
-def own_broker(tmp_path):
-    """A broker whose files the test may touch."""
-    with EmbeddedBroker(tmp_path / "broker", brief=True) as started:
-        yield started
 
 
 @pytest.fixture

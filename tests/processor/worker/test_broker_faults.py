@@ -5,19 +5,11 @@ import time
 
 import pytest
 
-from ledgermq.embedded import EmbeddedBroker
 from support.brokers.traffic import Traffic
 from support.brokers.worker_process import new_place
 from support.checks.history import check_history
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
-
-
-@pytest.fixture
-def own_broker(tmp_path):
-    """A broker that the test may kill."""
-    with EmbeddedBroker(tmp_path / "broker", brief=True) as broker:
-        yield broker
 
 
 def test_a_killed_broker_loses_nothing_that_was_appended(own_broker, tmp_path):

@@ -18,12 +18,6 @@ async def served(service, enough):
     assert done, "the service did nothing"
 
 
-def put(connection, queue, *bodies):
-    """Puts bodies to a queue."""
-    with connection.session() as session:
-        session.producer(queue).send_many(bodies)
-
-
 def served_until_empty(service, connection, queue):
     """Serves until nothing is left in a queue."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 
+from ledgermq.client.connection import Connection
 from ledgermq.client.session import Session
 from ledgermq.protocol.operations import Put, PutMessage
 from ledgermq.wire.content.content import Body, encode_content
 from support.scripts.verbs import group_id, message_of
 
-__all__ = ["group_id", "put"]
+__all__ = ["fill", "group_id", "put"]
 
 
 def put(session: Session, destination: str, *words: str, bodies: dict[str, Body] | None = None):
@@ -29,6 +30,12 @@ def put(session: Session, destination: str, *words: str, bodies: dict[str, Body]
             Put, target=destination, destination=destination, messages=messages
         )
         core.run_locked(core.reply(pending))
+
+
+def fill(connection: Connection, destination: str, *words: str):
+    """Puts messages in a session of their own."""
+    with connection.session() as session:
+        put(session, destination, *words)
 
 
 def _made(word: str, bodies: dict[str, Body]) -> PutMessage:
