@@ -25,7 +25,7 @@ from ledgermq.core.puts.quotas import (
     used_up_quota,
 )
 from ledgermq.core.sessions.sessions import commit
-from ledgermq.core.state.manager import QueueManager
+from ledgermq.core.state.manager import QueueManager, WaitsFor
 from ledgermq.core.state.records import BlockedPut, GroupedMessage, Queue, Session
 from ledgermq.protocol.operations import Group
 from ledgermq.protocol.outcomes import Reply
@@ -60,29 +60,24 @@ def _take_stirred(state: QueueManager) -> dict[str, bool]:
     """Where blocked puts are to be looked at; whether at each, or for room, from the first on."""
     stirred, state.stirred = state.stirred, {}
     resume(state, [find_destination(state, one) for one in stirred])
-    before, state.waits_for = state.waits_for, _waits_for(state)
-    if before is None or before[0] != state.waits_for[0]:
+    before, now = state.waits_for, _waits_for(state)
+    state.waits_for = now
+    if before is None or before.allowed != now.allowed:
         return dict.fromkeys(state.blocked_at, True)
-    if state.storage.settings.segments_max or (before != state.waits_for and has_room(state)):
+    if state.storage.settings.segments_max or (before.room != now.room and has_room(state)):
         stirred = dict.fromkeys(state.blocked_at, False) | stirred
-    elif before != state.waits_for:
+    elif before.room != now.room:
         # What each of them would do.
         hold_up(state, None, 1, 0)
     return {one: each for one, each in stirred.items() if one in state.blocked_at}
 
 
-def _waits_for(state: QueueManager) -> tuple[object, object]:
-    """What decides of all blocked puts whether they go on: what is allowed, and the room left."""
-    has_quota = state.messages_max or state.bytes_max
-    mark = state.resume_mark
-    return (
-        (
-            state.automatic_creation,
-            state.messages_max,
-            state.bytes_max,
-            state.storage.settings,
-        ),
-        (
+def _waits_for(state: QueueManager) -> WaitsFor:
+    has_quota, mark = state.messages_max or state.bytes_max, state.resume_mark
+    quotas = (state.messages_max, state.bytes_max)
+    return WaitsFor(
+        allowed=(state.automatic_creation, quotas, state.storage.settings),
+        room=(
             (state.held_messages, state.held_bytes) if has_quota else None,
             None if mark is None else (mark.messages, mark.bytes, mark.holds_up),
         ),
@@ -94,12 +89,15 @@ class _Round:
 
     def __init__(self, state: QueueManager) -> None:
         self._state = state
-        # Those that are next, one of each destination; where others of it come from.
-        self._next: list[tuple[int, str]] = []
+        self._waits_for = _waits_for(state)
+        # Positions of those that are next, one of each destination; where others of it come from.
+        self._next: list[int] = []
         self._behind: dict[str, Iterator[BlockedPut]] = {}
         self._has_all = False
-        # Destinations at which a put waits on, alone and with the session of the put.
-        self.standing: dict[str | tuple[str, int], None] = {}
+        # By destination the sessions of which a put waits on there.
+        self._standing: dict[str, dict[int, None]] = {}
+        # What was stirred meanwhile.
+        self._later: list[tuple[str, bool]] = []
 
     def look_at(self, stirred: Mapping[str, bool], behind: int = -1) -> None:
         """Adds the puts of some destinations that are behind a position."""
@@ -108,11 +106,20 @@ class _Round:
                 self._behind[destination] = self._of(destination, behind, each=each)
                 self.go_on(destination)
 
-    def look_at_all(self, behind: int) -> None:
-        """As `look_at`, of all destinations, once: what fits at none fits at none later on."""
-        if not self._has_all:
+    def look_at_stirred(self, behind: int) -> None:
+        """As `look_at`, where the answer to a put stirred some; once at all, if it may have.
+
+        What fits at none of them fits at none later on.
+        """
+        state = self._state
+        fresh, state.stirred = state.stirred, {}
+        self._later += fresh.items()
+        self.look_at(fresh, behind)
+        if self._has_all:
+            return
+        if state.storage.settings.segments_max or _waits_for(state) != self._waits_for:
             self._has_all = True
-            self.look_at(dict.fromkeys(self._state.blocked_at, False), behind)
+            self.look_at(dict.fromkeys(state.blocked_at, False), behind)
 
     def go_on(self, destination: str) -> None:
         """Looks at the next put of a destination, if one may go on."""
@@ -120,18 +127,30 @@ class _Round:
         if put is None:
             del self._behind[destination]
         else:
-            heapq.heappush(self._next, (put.position, destination))
+            heapq.heappush(self._next, put.position)
 
     def take(self) -> BlockedPut | None:
         """The next put to look at; None: that was all."""
-        return self._state.blocked_puts[heapq.heappop(self._next)[0]] if self._next else None
+        return self._state.blocked_puts[heapq.heappop(self._next)] if self._next else None
 
     def stands(self, put: BlockedPut) -> None:
         """Notes that a put waits on."""
-        self.standing[put.destination] = None
-        self.standing[(put.destination, put.session.handle)] = None
+        self._standing.setdefault(put.destination, {})[put.session.handle] = None
+
+    def stays_behind(self, put: BlockedPut, queue: Queue) -> bool:
+        """Whether a put must not pass one that waits on (INF-18, SES-68)."""
+        sessions = self._standing.get(put.destination, {})
+        if queue.settings.blocking_send_policy == FIFO:
+            return bool(sessions)
+        return put.session.handle in sessions
+
+    def end(self) -> None:
+        """Has the next round look at what was stirred in this one."""
+        for destination, each in self._later:
+            self._state.stir(destination, each=each)
 
     def _of(self, destination: str, behind: int, *, each: bool) -> Iterator[BlockedPut]:
+        """Puts of a destination behind a position: each, or as long as one may find room."""
         here = self._state.blocked_at[destination]
         queue = find_destination(self._state, destination)
         if not each and (queue is None or queue.settings.blocking_send_policy == FIFO):
@@ -147,19 +166,17 @@ class _Round:
                 self.stands(put)
                 continue
             yield put
-            is_full = destination in self.standing and not has_room_at(self._state, queue)
+            is_full = destination in self._standing and not has_room_at(self._state, queue)
             if is_full and not each:
                 return
 
 
 def _round(entry: Entry, stirred: Mapping[str, bool]) -> bool:
     """Unblocks or refuses what may be, by position; returns whether there was any."""
-    state, answered = entry.state, False
-    looks, before = _Round(state), _waits_for(state)
+    looks, answered = _Round(entry.state), False
     looks.look_at(stirred)
-    later: dict[str, bool] = {}
     while (put := looks.take()) is not None:
-        answer = _try(entry, put, looks.standing)
+        answer = _try(entry, put, looks)
         if answer is None:
             looks.stands(put)
             looks.go_on(put.destination)
@@ -168,23 +185,16 @@ def _round(entry: Entry, stirred: Mapping[str, bool]) -> bool:
         if isinstance(answer, Refusal):
             refuse_blocked(entry, put, answer)
         else:
-            remove_blocked(state, put)
+            remove_blocked(entry.state, put)
             answer_late(entry, put.session, put.sequence, answer)
         _commit_if_waiting(entry, put.session)
         looks.go_on(put.destination)
-        fresh, state.stirred = state.stirred, {}
-        later |= {one: each or later.get(one, False) for one, each in fresh.items()}
-        looks.look_at(fresh, put.position)
-        if state.storage.settings.segments_max or _waits_for(state) != before:
-            looks.look_at_all(put.position)
-    later |= {one: each or later.get(one, False) for one, each in state.stirred.items()}
-    state.stirred = later
+        looks.look_at_stirred(put.position)
+    looks.end()
     return answered
 
 
-def _try(
-    entry: Entry, put: BlockedPut, standing: Mapping[str | tuple[str, int], None]
-) -> Reply | Refusal | None:
+def _try(entry: Entry, put: BlockedPut, looks: _Round) -> Reply | Refusal | None:
     """The answer to a blocked put; None: it goes on waiting."""
     state, destination = entry.state, put.destination
     state.storage.clean()
@@ -203,8 +213,7 @@ def _try(
     never = larger_than_whole(state, queue, len(put.messages), put.size_bytes)
     if never is not None:
         return Refusal(Reason.QUOTA_EXCEEDED, never)
-    is_fifo = queue.settings.blocking_send_policy == FIFO
-    if (destination if is_fifo else (destination, put.session.handle)) in standing:
+    if looks.stays_behind(put, queue):
         return None
     if not fits(state, queue, put.messages, put.size_bytes):
         hold_up(state, queue, len(put.messages), put.size_bytes)

@@ -25,9 +25,9 @@ def looked_at(monkeypatch):
     found: list[str] = []
     real = unblocking._try
 
-    def counted(entry, put, standing):
+    def counted(entry, put, looks):
         found.append(put.destination)
-        return real(entry, put, standing)
+        return real(entry, put, looks)
 
     monkeypatch.setattr(unblocking, "_try", counted)
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgermq.core.state.journal import Journal
 from ledgermq.core.state.lifetimes import Lifetimes
@@ -31,6 +31,13 @@ from ledgermq.protocol.settings import DEFAULTS, Settings
 # Messages by a moment in µs, then by creation of their queue and number.
 Deadlines = LazyHeap[tuple[int, int, int, Message]]
 SPARE_DEADLINES: Final = 1024
+
+
+class WaitsFor(NamedTuple):
+    """What decides of all blocked puts whether they go on: what is allowed, and the room left."""
+
+    allowed: tuple[object, ...]
+    room: tuple[object, ...]
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -89,7 +96,7 @@ class QueueManager:
     # may concern each of them, or is but room; and what all of them wait for, as it was then.
     blocked_at: dict[str, dict[int, BlockedPut]] = field(default_factory=dict)
     stirred: dict[str, bool] = field(default_factory=dict)
-    waits_for: tuple[object, object] | None = None
+    waits_for: WaitsFor | None = None
 
     def __post_init__(self) -> None:
         self.deadlines = LazyHeap(self._is_deadline)
