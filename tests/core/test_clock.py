@@ -6,11 +6,12 @@ from hypothesis import strategies as st
 
 from ledgermq.core.apply import apply, new_state, next_deadline
 from ledgermq.core.clock import time_after
-from ledgermq.protocol.operations import Open, Tick, TimeAgreed
+from ledgermq.protocol.operations import Tick, TimeAgreed
 from ledgermq.wire.framing.codec import decode_operation
 from support.checks import checks
 from support.checks.checked_histories import check_history, examples
 from support.generators.clock_generators import clock_histories
+from support.messages.opening import opening
 from support.planted.fold_faults import CLOCK
 from support.planted.planted_faults import expect_found_by, named
 
@@ -107,14 +108,7 @@ def opened():
     state = new_state()
     apply(state, TimeAgreed(worker="w", writer_time=DAY), 0, DAY)
     apply(state, TimeAgreed(worker="w", writer_time=2 * DAY), 1, 2 * DAY)
-    operation = Open(
-        connection=bytes(16),
-        lane=0,
-        session_key=bytes(16),
-        acknowledge_mode="CLIENT",
-        suspect_timeout_ms=1_000,
-    )
-    apply(state, operation, 2, DAY)
+    apply(state, opening(), 2, DAY)
     return state
 
 

@@ -17,6 +17,7 @@ from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Delivered, Refused
 from support.checks import checks
 from support.invariants import whole_state as invariants
+from support.messages.opening import opening
 
 pytestmark = pytest.mark.slow
 
@@ -39,16 +40,8 @@ class Driver:
 
     def open(self, name: int, client_id: str = "") -> int:
         """Opens a session of a connection of its own; its handle."""
-        self.fold(
-            op.Open(
-                connection=name.to_bytes(16, "big"),
-                lane=0,
-                session_key=bytes(16),
-                acknowledge_mode="CLIENT",
-                suspect_timeout_ms=10_000,
-                client_id=client_id,
-            )
-        )
+        connection = name.to_bytes(16, "big")
+        self.fold(opening(connection=connection, client_id=client_id, suspect_timeout_ms=10_000))
         self.numbers[self.state.position] = 0
         return self.state.position
 

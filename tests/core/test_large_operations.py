@@ -22,6 +22,7 @@ from support.messages.large_operations import (
     any_large_operation,
     large_operations,
 )
+from support.messages.opening import opening
 from support.scripts.play import START_US
 from support.scripts.verbs import identifier
 
@@ -41,16 +42,7 @@ class Prepared:
         self.state = new_state()
         self.bodies: dict[tuple[int, int], bytes] = {}
         for mode, handle in SESSIONS.items():
-            self.enter(
-                op.Open(
-                    connection=identifier(mode),
-                    lane=0,
-                    session_key=bytes(16),
-                    acknowledge_mode=mode,
-                    suspect_timeout_ms=10_000,
-                    client_id=mode,
-                )
-            )
+            self.enter(opening(mode, connection=identifier(mode), client_id=mode))
             assert handle in self.state.sessions
         for name in ("q", "r"):
             self.do(op.CreateQueue, queue=name)

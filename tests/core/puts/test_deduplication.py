@@ -18,6 +18,7 @@ from support.checks import checks
 from support.checks.checked_histories import check_every_split, check_history, examples
 from support.generators.deduplication_generators import deduplication_histories
 from support.generators.naive_operations import START_US, sample_message
+from support.messages.opening import opening
 from support.planted.deduplication_faults import DEDUPLICATION, DEDUPLICATION_SCRIPTS
 from support.planted.planted_faults import expect_found_by, named
 from support.scripts.verbs import identifier
@@ -52,14 +53,7 @@ def test_fault_planted_in_deduplication_is_found_by_scripts(planted):
 def looking_queue(ids_max: int) -> QueueManager:
     """A state with one session, whose handle is 0, and a queue that remembers for an hour."""
     state = new_state()
-    opening = op.Open(
-        connection=identifier("c"),
-        lane=0,
-        session_key=bytes(16),
-        acknowledge_mode="AUTO",
-        suspect_timeout_ms=10_000,
-    )
-    apply(state, opening, 0, START_US)
+    apply(state, opening("AUTO", connection=identifier("c")), 0, START_US)
     make(
         state,
         op.CreateQueue,

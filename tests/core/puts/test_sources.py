@@ -23,6 +23,7 @@ from support.checks import checks
 from support.checks.checked_histories import check_every_split, check_history, examples
 from support.generators.naive_operations import START_US, sample_message
 from support.generators.source_generators import source_histories
+from support.messages.opening import opening
 from support.planted.planted_faults import expect_found_by, named
 from support.planted.source_faults import SOURCES
 from support.scripts.verbs import identifier
@@ -51,14 +52,7 @@ def test_fault_planted_in_sources_is_found(planted):
 def opened() -> QueueManager:
     """A state with one session, whose handle is 0."""
     state = new_state()
-    opening = op.Open(
-        connection=identifier("c"),
-        lane=0,
-        session_key=bytes(16),
-        acknowledge_mode="AUTO",
-        suspect_timeout_ms=10_000,
-    )
-    apply(state, opening, 0, START_US)
+    apply(state, opening("AUTO", connection=identifier("c")), 0, START_US)
     return state
 
 

@@ -16,6 +16,23 @@ from support.scripts.play import play
 from support.scripts.script import read_scripts
 from support.scripts.verbs import identifier
 
+# What a checkpoint tells of a message to which nothing happened and that asks for nothing.
+PLAIN = {
+    "persistent": True,
+    "backout_count": 0,
+    "header": [],
+    "expires_at": -1,
+    "deliver_at": -1,
+    "uncounted_backout_count": -1,
+    "in_unit_of_work": False,
+    "origin": None,
+    "redelivery_limit": -1,
+    "delayed_until": -1,
+    "segment": FIRST_SEGMENT,
+    "body_position": -1,
+    "body_index": -1,
+}
+
 
 def played(*lines: str):
     """The player after lines of a script."""
@@ -52,27 +69,14 @@ def test_stored_message_has_all_that_delivery_needs():
     """A block's entry tells a message but for its content."""
     state = played("open", "tick", "put q A B/7:300 +1s -> enqueued 0..1").state
     (block,) = blocks(state)
-    assert block["messages"][1] == {
+    assert block["messages"][1] == PLAIN | {
         "put_position": 2,
         "put_index": 1,
         "sequence": 1,
         "message_id": identifier("B"),
         "priority": 7,
-        "persistent": True,
         "size_bytes": 300,
         "enqueued_at": 1_790_000_001_000_000,
-        "backout_count": 0,
-        "header": [],
-        "expires_at": -1,
-        "deliver_at": -1,
-        "uncounted_backout_count": -1,
-        "in_unit_of_work": False,
-        "origin": None,
-        "redelivery_limit": -1,
-        "delayed_until": -1,
-        "segment": FIRST_SEGMENT,
-        "body_position": -1,
-        "body_index": -1,
     }
 
 
@@ -84,27 +88,15 @@ def test_open_put_has_no_number_and_no_time_yet():
         {
             "destination": "queue:q",
             "messages": [
-                {
+                PLAIN
+                | {
                     "put_position": 1,
                     "put_index": 0,
                     "sequence": -1,
                     "message_id": identifier("A"),
                     "priority": 9,
-                    "persistent": True,
                     "size_bytes": 5,
                     "enqueued_at": -1,
-                    "backout_count": 0,
-                    "header": [],
-                    "expires_at": -1,
-                    "deliver_at": -1,
-                    "uncounted_backout_count": -1,
-                    "in_unit_of_work": False,
-                    "origin": None,
-                    "redelivery_limit": -1,
-                    "delayed_until": -1,
-                    "segment": FIRST_SEGMENT,
-                    "body_position": -1,
-                    "body_index": -1,
                 }
             ],
         }

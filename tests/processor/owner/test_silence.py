@@ -11,6 +11,7 @@ from ledgermq.core.apply import apply, new_state
 from ledgermq.processor.owner.silence import Silence, SilenceWatch
 from ledgermq.protocol.operations import Alive, Open
 from ledgermq.wire.topics.registry import Claim
+from support.messages.opening import opening
 
 
 class SideTopic:
@@ -62,14 +63,7 @@ class Keeper:
 def state():
     """A confirmed session 0 with a suspect timeout of one second."""
     found = new_state()
-    opening = Open(
-        connection=bytes(16),
-        lane=0,
-        session_key=bytes(16),
-        acknowledge_mode="CLIENT",
-        suspect_timeout_ms=1_000,
-    )
-    apply(found, opening, 0, 1)
+    apply(found, opening(), 0, 1)
     apply(found, Alive(session=0, session_sequence=1, answered_through=0), 1, 2)
     return found
 

@@ -14,6 +14,7 @@ from ledgermq.protocol.administration import VersionOffered
 from ledgermq.protocol.operations import Alive, Open, Suspect, Tick, TimeAgreed
 from ledgermq.wire.framing.codec import decode_operation
 from ledgermq.wire.topics.registry import Claim
+from support.messages.opening import opening
 
 SECOND_US = 1_000_000
 
@@ -43,14 +44,7 @@ class Ledger:
 def opened(time_us):
     """A state with one unconfirmed session, which has a deadline 30 s later."""
     state = new_state()
-    operation = Open(
-        connection=bytes(16),
-        lane=0,
-        session_key=bytes(16),
-        acknowledge_mode="CLIENT",
-        suspect_timeout_ms=1_000,
-    )
-    apply(state, operation, 0, time_us)
+    apply(state, opening(), 0, time_us)
     return state
 
 

@@ -6,6 +6,7 @@ get deep; now and then it errs on purpose.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -37,6 +38,7 @@ __all__ = [
     "BUSY",
     "WEIGHTS",
     "Entry",
+    "SeededWriter",
     "Writer",
     "informed_histories",
     "naive_histories",
@@ -334,6 +336,25 @@ class Writer(Administering, HandlingWriter):
         unseen = self.some_of(self.flights(session, number))
         kind = self.one((op.CloseConsumer, op.GiveBack))
         self.write(kind(**self.common(session), consumer=number, unseen=unseen))
+
+
+class SeededWriter(Writer):
+    """Chooses by a seed, for histories that are always the same."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(draw=None)  # type: ignore[arg-type]
+        self.random = random.Random(seed)
+
+    def one(self, choices: Any) -> Any:
+        """One of the choices."""
+        return self.random.choice(choices)
+
+    def grow(self, steps: int) -> list[Entry]:
+        """A history of about so many entries."""
+        self.prelude()
+        for _ in range(steps):
+            self.step()
+        return self.history
 
 
 WEIGHTS = (

@@ -6,14 +6,13 @@ then something is put twice, behind the last, in the wrong unit of work, or with
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 from hypothesis import strategies as st
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
-from support.generators.generators import BUSY, Entry, Writer
+from support.generators.generators import BUSY, Entry, SeededWriter, Writer
 from support.generators.naive_operations import sample_message
 from support.scripts.verbs import group_id, identifier
 
@@ -325,20 +324,5 @@ def group_histories(draw: st.DrawFn, steps: int = 40, weights: tuple[str, ...] =
     return writer.history
 
 
-class SeededGroupWriter(GroupWriter):
-    """Chooses by a seed, for logs that are always the same."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(draw=None)  # type: ignore[arg-type]
-        self.random = random.Random(seed)
-
-    def one(self, choices: Any) -> Any:
-        """One of the choices."""
-        return self.random.choice(choices)
-
-    def grow(self, steps: int) -> list[Entry]:
-        """A history of about so many entries."""
-        self.prelude()
-        for _ in range(steps):
-            self.step()
-        return self.history
+class SeededGroupWriter(SeededWriter, GroupWriter):
+    """Operations of groups for logs that are always the same."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import CopyMessages, MoveMessages, PurgeQueue
-from support.generators.generators import Entry, Writer
+from support.generators.generators import Entry, SeededWriter
 from support.generators.naive_operations import TIMINGS, sample_message
 from support.scripts.verbs import identifier
 
@@ -24,23 +23,8 @@ WEIGHTS = (
 )
 
 
-class StorageWriter(Writer):
-    """Chooses by a seed operations that fill segments and empty them again."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(draw=None)  # type: ignore[arg-type]
-        self.random = random.Random(seed)
-
-    def one(self, choices: Any) -> Any:
-        """One of the choices."""
-        return self.random.choice(choices)
-
-    def grow(self, steps: int) -> list[Entry]:
-        """A history of about so many entries."""
-        self.prelude()
-        for _ in range(steps):
-            self.step()
-        return self.history
+class StorageWriter(SeededWriter):
+    """Chooses operations that fill segments and empty them again."""
 
     def step(self) -> None:
         """One entry or a few."""

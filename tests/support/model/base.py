@@ -179,44 +179,24 @@ class ModelBase(ModelJournal):
 
     def add_topic(self, name: str) -> Row:
         """A topic without subscriptions."""
-        topic: Row = {
-            "name": name,
-            "id": "topic:" + name,
-            "created_position": self.position,
-            "description": "",
-            "message_bytes_max": 0,
-            "unacknowledged_max": 0,
-            "owner": None,
-            "given": 0,
-            "gone": [],
-            "parts": [],
-            "ids": [],
-            **dict.fromkeys((*WINDOW, *MARKS), 0),
-            "holds_up": False,
-            "inherits_redelivery": True,
-            "single_active_consumer": False,
-            "available_max": 0,
-            "last_value_key": "",
-            "moves_unrouted": False,
-            **dict.fromkeys(("messages_high", "bytes_high"), 0),
-            "settings": dict(SETTINGS),
-        }
+        topic = {"id": "topic:" + name, "given": 0, "moves_unrouted": False, **self._place(name)}
         self.topics.append(topic)
         return topic
 
     def add_queue(self, name: str) -> Row:
         """A queue without messages."""
-        queue: Row = {
+        queue: Row = {"id": name, "gets_disabled": False, "group_affinity": False}
+        queue |= {"bonds": {}, "parked": [], **self._place(name)}
+        self.queues.append(queue)
+        return queue
+
+    def _place(self, name: str) -> Row:
+        return {
             "name": name,
-            "id": name,
             "created_position": self.position,
             "description": "",
             "message_bytes_max": 0,
             "unacknowledged_max": 0,
-            "gets_disabled": False,
-            "group_affinity": False,
-            "bonds": {},
-            "parked": [],
             "owner": None,
             "gone": [],
             "parts": [],
@@ -230,8 +210,6 @@ class ModelBase(ModelJournal):
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }
-        self.queues.append(queue)
-        return queue
 
     def number(self, name: str, messages: list[Row]) -> int:
         """Gives the next sequence numbers; returns the first."""
