@@ -24,8 +24,4 @@ class ClockWriter(Writer):
 @st.composite
 def clock_histories(draw: st.DrawFn, steps: int = 30) -> list[Entry]:
     """Histories whose state time is often ahead of the clock."""
-    writer = ClockWriter(draw)
-    writer.prelude()
-    for _ in range(draw(st.integers(1, steps))):
-        writer.step()
-    return writer.history
+    return ClockWriter(draw).history_of(steps)

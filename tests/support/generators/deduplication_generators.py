@@ -128,8 +128,4 @@ class DeduplicationWriter(Writer):
 @st.composite
 def deduplication_histories(draw: st.DrawFn, steps: int = 40) -> list[Entry]:
     """Histories in which puts come twice."""
-    writer = DeduplicationWriter(draw)
-    writer.prelude()
-    for _ in range(draw(st.integers(1, steps))):
-        writer.step()
-    return writer.history
+    return DeduplicationWriter(draw).history_of(steps)

@@ -71,6 +71,13 @@ class Writer(Administering, HandlingWriter):
         """One of the choices."""
         return choices[self.draw(_index_among(len(choices)))]
 
+    def history_of(self, steps: int) -> list[Entry]:
+        """What it writes in a prelude, and in so many steps or fewer."""
+        self.prelude()
+        for _ in range(self.draw(st.integers(1, steps))):
+            self.step()
+        return self.history
+
     def write(self, operation: Operation | bytes) -> None:
         """Appends an operation and lets the model follow."""
         value = encode_operation(operation) if isinstance(operation, Operation) else operation

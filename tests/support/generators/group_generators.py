@@ -318,10 +318,7 @@ def group_histories(draw: st.DrawFn, steps: int = 40, weights: tuple[str, ...] =
     """Histories that are full of groups; `weights`: kinds of steps, as often as they are named."""
     writer = GroupWriter(draw)
     writer.weights = weights
-    writer.prelude()
-    for _ in range(draw(st.integers(1, steps))):
-        writer.step()
-    return writer.history
+    return writer.history_of(steps)
 
 
 class SeededGroupWriter(SeededWriter, GroupWriter):

@@ -192,8 +192,4 @@ def replace_size(message: op.PutMessage, size: int) -> op.PutMessage:
 @st.composite
 def quota_histories(draw: st.DrawFn, steps: int = 30) -> list[Entry]:
     """Histories in which puts wait."""
-    writer = QuotaWriter(draw)
-    writer.prelude()
-    for _ in range(draw(st.integers(1, steps))):
-        writer.step()
-    return writer.history
+    return QuotaWriter(draw).history_of(steps)

@@ -92,8 +92,4 @@ class RelocationWriter(Writer):
 @st.composite
 def relocation_histories(draw: st.DrawFn, steps: int = 30) -> list[Entry]:
     """Histories in which messages are written again, in whatever state they are."""
-    writer = RelocationWriter(draw)
-    writer.prelude()
-    for _ in range(draw(st.integers(1, steps))):
-        writer.step()
-    return writer.history
+    return RelocationWriter(draw).history_of(steps)

@@ -71,8 +71,4 @@ class SourceWriter(Writer):
 @st.composite
 def source_histories(draw: st.DrawFn, steps: int = 30) -> list[Entry]:
     """Histories in which destinations take parts of sources."""
-    writer = SourceWriter(draw)
-    writer.prelude()
-    for _ in range(draw(st.integers(1, steps))):
-        writer.step()
-    return writer.history
+    return SourceWriter(draw).history_of(steps)
