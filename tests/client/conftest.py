@@ -98,7 +98,7 @@ def route() -> HandRoute:
 
 
 @pytest.fixture
-def connected(route) -> Iterator[ledgermq.Connection]:
+def by_hand(route) -> Iterator[ledgermq.Connection]:
     """A connection to `route`, which is dropped at the end without a word."""
     with route.connected() as opened:
         yield opened

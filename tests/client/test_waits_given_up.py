@@ -59,12 +59,10 @@ async def come_to(holds):
         await asyncio.sleep(0.005)
 
 
-def test_db_22_what_was_sent_after_a_commit_in_doubt_goes_on_with_its_unit_of_work(
-    route, connected
-):
+def test_db_22_what_was_sent_after_a_commit_in_doubt_goes_on_with_its_unit_of_work(route, by_hand):
     """The commit is refused later as out of turn: the next one names its puts and the new ones."""
     route.silent |= {Commit}
-    session = connected.session(transacted=True)
+    session = by_hand.session(transacted=True)
     producer = session.producer("queue:q")
     producer.send("one")
     with pytest.raises(ledgermq.TransactionInDoubtError) as doubt:
@@ -80,11 +78,11 @@ def test_db_22_what_was_sent_after_a_commit_in_doubt_goes_on_with_its_unit_of_wo
 
 @pytest.mark.parametrize("mode", ["CLIENT", "INDIVIDUAL"])
 def test_db_22_an_acknowledgement_out_of_turn_that_nobody_waited_for_is_made_again(
-    route, connected, mode
+    route, by_hand, mode
 ):
     """It settled nothing, so what it was about is as it was."""
     route.silent |= {Acknowledge}
-    session = connected.session(ack=mode)
+    session = by_hand.session(ack=mode)
     consumer = session.consumer("queue:q")
     route.tell(delivered(0, session.handle, 1, 1, consumer._shared.buffer.number))
     message = consumer.receive(20)
@@ -138,14 +136,14 @@ def going_back(route, connection, mode, back):
 @GOING_BACK
 @pytest.mark.parametrize("is_refused", [True, False])
 def test_what_is_going_back_is_not_settled_behind_it(
-    route, connected, mode, back, settle, operation, is_refused
+    route, by_hand, mode, back, settle, operation, is_refused
 ):
     """Nobody waits for the outcome: a commit behind it named what is not in flight any more.
 
     It was refused, and what had been sent since was undone. Refused, nothing has gone back.
     """
     route.silent.add(operation)
-    session, _, doubt = going_back(route, connected, mode, back)
+    session, _, doubt = going_back(route, by_hand, mode, back)
     if is_refused:
         refuse(
             route, [*route.written(Rollback), *route.written(Recover)][0], Reason.DELIVERY_UNKNOWN
@@ -160,11 +158,11 @@ def test_what_is_going_back_is_not_settled_behind_it(
 
 @GOING_BACK
 def test_what_went_back_though_nobody_waited_so_long_is_not_held(
-    route, connected, mode, back, settle, operation
+    route, by_hand, mode, back, settle, operation
 ):
     """What is settled next is what was got since."""
     route.silent.add(operation)
-    session, consumer, doubt = going_back(route, connected, mode, back)
+    session, consumer, doubt = going_back(route, by_hand, mode, back)
     withdrawn = [*route.written(Rollback), *route.written(Recover)][0]
     route.tell(returned(0, session.handle, withdrawn.session_sequence))
     doubt.resolve(20)
@@ -176,10 +174,10 @@ def test_what_went_back_though_nobody_waited_so_long_is_not_held(
 
 
 def test_a_rollback_that_nobody_waited_so_long_for_undoes_a_failed_commit_all_the_same(
-    route, connected
+    route, by_hand
 ):
     """The session goes on once it is answered."""
-    session = connected.session(transacted=True)
+    session = by_hand.session(transacted=True)
     consumer = session.consumer("queue:q")
     route.refusing[Commit] = "delivery-unknown"
     assert session.commit_async().exception(20) is not None
@@ -195,10 +193,10 @@ def test_a_rollback_that_nobody_waited_so_long_for_undoes_a_failed_commit_all_th
 
 
 @pytest.mark.parametrize("kind", ["queue", "topic"])
-def test_resolving_a_temporary_destination_names_it(route, connected, kind):
+def test_resolving_a_temporary_destination_names_it(route, by_hand, kind):
     """As its call would have."""
     route.silent |= {CreateTemporary}
-    session = connected.session()
+    session = by_hand.session()
     session._engine.timeout_seconds = 0.05
     with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
         getattr(session, f"temporary_{kind}")()
@@ -208,10 +206,10 @@ def test_resolving_a_temporary_destination_names_it(route, connected, kind):
     assert made.destination.startswith(f"{kind}:temporary/")
 
 
-def test_resolving_a_consumer_brings_it(route, connected):
+def test_resolving_a_consumer_brings_it(route, by_hand):
     """It gets messages as any other."""
     route.silent |= {OpenConsumer}
-    session = connected.session()
+    session = by_hand.session()
     session._engine.timeout_seconds = 0.05
     with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
         session.consumer("queue:q")
@@ -223,10 +221,10 @@ def test_resolving_a_consumer_brings_it(route, connected):
 
 
 @pytest.mark.parametrize("transacted", [True, False])
-def test_an_unknown_outcome_is_raised_in_another_process_too(route, connected, transacted):
+def test_an_unknown_outcome_is_raised_in_another_process_too(route, by_hand, transacted):
     """A pool of processes pickles what is raised in it; who gets it cannot wait any longer."""
     route.silent |= {Commit, Put}
-    session = connected.session(transacted=transacted)
+    session = by_hand.session(transacted=transacted)
     send = partial(session.producer("queue:q").send, "x")
     with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
         (session.commit if transacted else send)(timeout=0.05)
@@ -240,7 +238,7 @@ def test_an_unknown_outcome_is_raised_in_another_process_too(route, connected, t
     assert doubt.value.resolver is not None
 
 
-def test_resolving_a_coroutine_s_consumer_brings_it(route, connected):
+def test_resolving_a_coroutine_s_consumer_brings_it(route, by_hand):
     """As a thread's; and one that is refused is none."""
     route.silent |= {OpenConsumer}
 
@@ -261,7 +259,7 @@ def test_resolving_a_coroutine_s_consumer_brings_it(route, connected):
         assert await consumer.receive(20) is not None
         assert list(session._engine.protocol.consumers) == [first.consumer]
 
-    work_in_coroutines(connected, work)
+    work_in_coroutines(by_hand, work)
 
 
 def committed(session, number):
@@ -271,10 +269,10 @@ def committed(session, number):
     return Committed(position=0, index=0, enqueued=runs, consumed=0, **same)
 
 
-def test_the_log_says_what_became_of_a_commit_in_doubt(route, connected, caplog):
+def test_the_log_says_what_became_of_a_commit_in_doubt(route, by_hand, caplog):
     """Whoever rolls back after it may take that for its end, though nothing of it is undone."""
     route.silent |= {Commit}
-    session = connected.session(transacted=True)
+    session = by_hand.session(transacted=True)
     session.producer("queue:q").send("x")
     with pytest.raises(ledgermq.TransactionInDoubtError):
         session.commit(timeout=0.05)
@@ -283,10 +281,10 @@ def test_the_log_says_what_became_of_a_commit_in_doubt(route, connected, caplog)
     assert f"a commit of session {session.handle} that was in doubt has worked" in caplog.text
 
 
-def test_resolving_a_commit_waits_for_its_receipt(route, connected, monkeypatch):
+def test_resolving_a_commit_waits_for_its_receipt(route, by_hand, monkeypatch):
     """The outcome is there a moment before it."""
     route.silent |= {Commit}
-    session = connected.session(transacted=True)
+    session = by_hand.session(transacted=True)
     session.producer("queue:q").send("x")
     with pytest.raises(ledgermq.TransactionInDoubtError) as doubt:
         session.commit(timeout=0.05)
@@ -302,7 +300,7 @@ def test_resolving_a_commit_waits_for_its_receipt(route, connected, monkeypatch)
     assert doubt.value.resolve(20).enqueued[0].first_sequence == 4
 
 
-def test_what_another_coroutine_got_after_a_recover_can_be_acknowledged(route, connected):
+def test_what_another_coroutine_got_after_a_recover_can_be_acknowledged(route, by_hand):
     """It came behind the outcome, and before the coroutine that waits for that was woken."""
     route.silent |= {Recover}
 
@@ -324,7 +322,7 @@ def test_what_another_coroutine_got_after_a_recover_can_be_acknowledged(route, c
         await message.acknowledge()
         assert [one.deliveries for one in route.written(Acknowledge)] == [[{"first": 7, "last": 7}]]
 
-    work_in_coroutines(connected, work, ack="CLIENT")
+    work_in_coroutines(by_hand, work, ack="CLIENT")
 
 
 @pytest.mark.parametrize("destination", ["queue:full", "queue:another"])
@@ -360,9 +358,9 @@ def test_what_another_coroutine_sends_while_a_commit_waits_for_room_is_put(route
     opened._running.stop(0.0)
 
 
-def test_ses_01_closing_a_consumer_from_another_thread_claims_no_session(route, connected):
+def test_ses_01_closing_a_consumer_from_another_thread_claims_no_session(route, by_hand):
     """Its user goes on meanwhile, and afterwards another thread may be that (SES-01)."""
-    session = connected.session()
+    session = by_hand.session()
     closed, other = session.consumer("queue:a"), session.consumer("queue:b")
     route.silent |= {CloseConsumer}
     user = threading.Thread(target=closed.receive)
@@ -380,9 +378,9 @@ def test_ses_01_closing_a_consumer_from_another_thread_claims_no_session(route, 
     assert other.receive(0) is None
 
 
-def test_ses_01_resolving_in_another_thread_claims_no_session(route, connected):
+def test_ses_01_resolving_in_another_thread_claims_no_session(route, by_hand):
     """The error may be anybody's by then."""
-    session = connected.session()
+    session = by_hand.session()
     route.silent |= {Put}
     with pytest.raises(ledgermq.OutcomeUnknownError) as doubt:
         session.producer("queue:a").send("x", timeout=0.05)
@@ -411,9 +409,9 @@ def interrupt(monkeypatch, route):
     monkeypatch.setattr(route.log, "write", once)
 
 
-def test_an_operation_that_was_interrupted_has_used_its_number(route, connected, monkeypatch):
+def test_an_operation_that_was_interrupted_has_used_its_number(route, by_hand, monkeypatch):
     """The next one under it would be taken for its repeat: answered, and never applied."""
-    session = connected.session()
+    session = by_hand.session()
     producer = session.producer("queue:q")
     route.silent |= {Put}
     interrupt(monkeypatch, route)
@@ -425,9 +423,9 @@ def test_an_operation_that_was_interrupted_has_used_its_number(route, connected,
     assert second == first + 1
 
 
-def test_a_session_whose_commit_was_interrupted_can_be_rolled_back(route, connected, monkeypatch):
+def test_a_session_whose_commit_was_interrupted_can_be_rolled_back(route, by_hand, monkeypatch):
     """It does not wait for the commit, behind which the rollback is on the log."""
-    session = connected.session(transacted=True)
+    session = by_hand.session(transacted=True)
     session.producer("queue:q").send("one")
     session.flush()
     route.silent |= {Commit}
@@ -438,9 +436,7 @@ def test_a_session_whose_commit_was_interrupted_can_be_rolled_back(route, connec
     assert [type(one) for one in route.log.operations[-2:]] == [Commit, Rollback]
 
 
-def test_what_is_sent_behind_a_rollback_that_was_cancelled_does_not_go_back_with_it(
-    route, connected
-):
+def test_what_is_sent_behind_a_rollback_that_was_cancelled_does_not_go_back_with_it(route, by_hand):
     """The rollback waits for a commit in doubt, and is made in the end: the next commit worked."""
 
     async def work(session):
@@ -470,4 +466,4 @@ def test_what_is_sent_behind_a_rollback_that_was_cancelled_does_not_go_back_with
         written = [type(one) for one in route.log.operations]
         assert Put in written[written.index(Rollback) :]
 
-    work_in_coroutines(connected, work, transacted=True)
+    work_in_coroutines(by_hand, work, transacted=True)

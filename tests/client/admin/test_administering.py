@@ -156,13 +156,13 @@ CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
         ),
     ],
 )
-def test_a_change_says_no_more_than_it_was_told(route, connected, call, kind, fields, target):
+def test_a_change_says_no_more_than_it_was_told(route, by_hand, call, kind, fields, target):
     """It returns the position of its outcome, and its refusal names what it was about."""
-    assert call(connected.admin) == 2
+    assert call(by_hand.admin) == 2
     assert fields_of(route.log.operations[2], kind) == fields
     route.refusing[kind] = "destination-in-use"
     with pytest.raises(ledgermq.LedgerMQError) as caught:
-        call(connected.admin)
+        call(by_hand.admin)
     assert (caught.value.destination, caught.value.position) == (target, 3)
 
 
@@ -180,7 +180,7 @@ ASKING = {
 
 
 @pytest.mark.parametrize("what", ASKING)
-def test_a_status_is_true_at_any_position_or_not_before_the_one_told(route, connected, what):
+def test_a_status_is_true_at_any_position_or_not_before_the_one_told(route, by_hand, what):
     """The worker waits for that as long as the connection does."""
 
     def refuse(ask):
@@ -192,14 +192,14 @@ def test_a_status_is_true_at_any_position_or_not_before_the_one_told(route, conn
     arguments = ["a"] if name else []
     for more in ({}, {"not_before": 0}):
         with pytest.raises(ledgermq.RefusedError, match="too old"):
-            getattr(connected.admin, what)(*arguments, **more)
+            getattr(by_hand.admin, what)(*arguments, **more)
     told = [(ask["kind"], ask["queue"], ask["not_before"]) for ask in route.log.asks]
     assert told == [(kind, name, -1), (kind, name, 0)]
     assert [ask["wait_ms"] for ask in route.log.asks] == [0, 20_000]
 
 
 @pytest.mark.parametrize("what", ["queue_status", "list_queues", "queue_manager_status"])
-def test_a_status_of_an_older_worker_that_lacks_something_is_told_in_words(route, connected, what):
+def test_a_status_of_an_older_worker_that_lacks_something_is_told_in_words(route, by_hand, what):
     """It was a KeyError of what a later release tells besides."""
 
     def answer(ask):
@@ -209,12 +209,12 @@ def test_a_status_of_an_older_worker_that_lacks_something_is_told_in_words(route
     route.log.on_ask = answer
     arguments = ["a"] if what == "queue_status" else []
     with pytest.raises(ledgermq.errors.UnexpectedReplyError, match="upgrade workers before clie"):
-        getattr(connected.admin, what)(*arguments)
+        getattr(by_hand.admin, what)(*arguments)
 
 
-def test_a_consumer_asks_for_200_messages_unless_told_otherwise(route, connected):
+def test_a_consumer_asks_for_200_messages_unless_told_otherwise(route, by_hand):
     """And again once half of them were taken."""
-    session = connected.session()
+    session = by_hand.session()
     consumer = session.consumer("queue:a")
     assert consumer.receive(0) is None
     route.tell(delivered(0, session.handle, 1, 200))
@@ -237,9 +237,9 @@ def test_a_consumer_asks_for_200_messages_unless_told_otherwise(route, connected
     }
 
 
-def test_a_message_is_sent_as_jakarta_messaging_has_it_by_default(route, connected):
+def test_a_message_is_sent_as_jakarta_messaging_has_it_by_default(route, by_hand):
     """Priority 4, persistent (DB-03), without a header where nothing was given."""
-    session = connected.session()
+    session = by_hand.session()
     producer = session.producer("queue:a")
     producer.send_async("x")
     producer.send_async("y", type="t")

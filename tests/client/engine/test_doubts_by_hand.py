@@ -22,9 +22,9 @@ def handings(route):
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
-def test_a_delivery_in_doubt_is_told_of_before_it_is_handed_over(route, connected, many):
+def test_a_delivery_in_doubt_is_told_of_before_it_is_handed_over(route, by_hand, many):
     """H20: what comes behind it without doubt is not; many at a time stop before it."""
-    session = connected.session(ack="CLIENT")
+    session = by_hand.session(ack="CLIENT")
     consumer = session.consumer("queue:q")
     route.tell(delivered(0, session.handle, 1, 1))
     doubtful(route, session, 2)
@@ -42,9 +42,9 @@ def test_a_delivery_in_doubt_is_told_of_before_it_is_handed_over(route, connecte
     assert handings(route) == [2]
 
 
-def test_a_delivery_in_doubt_is_not_handed_over_before_there_is_an_answer(route, connected):
+def test_a_delivery_in_doubt_is_not_handed_over_before_there_is_an_answer(route, by_hand):
     """It stays here for the next call, which tells of it again."""
-    session = connected.session(ack="CLIENT")
+    session = by_hand.session(ack="CLIENT")
     session._engine.timeout_seconds = 0.02
     consumer = session.consumer("queue:q")
     route.silent.add(Alive)
@@ -60,9 +60,9 @@ def test_a_delivery_in_doubt_is_not_handed_over_before_there_is_an_answer(route,
     assert consumer.receive(20).delivery == 1
 
 
-def test_a_listener_gets_a_delivery_in_doubt_once_it_was_told_of(route, connected):
+def test_a_listener_gets_a_delivery_in_doubt_once_it_was_told_of(route, by_hand):
     """H20: in the order of deliveries over all consumers (SES-04)."""
-    session = connected.session()
+    session = by_hand.session()
     consumers = [session.consumer(f"queue:{name}") for name in "ab"]
     doubtful(route, session, 1, 1, 2)
     route.tell(delivered(0, session.handle, 2, 1))
@@ -83,9 +83,9 @@ def test_a_listener_gets_a_delivery_in_doubt_once_it_was_told_of(route, connecte
     assert found == [(1, [1]), (2, [1])]
 
 
-def test_a_consumer_closed_while_it_tells_of_a_doubt_hands_nothing_over(route, connected):
+def test_a_consumer_closed_while_it_tells_of_a_doubt_hands_nothing_over(route, by_hand):
     """The delivery goes back as nobody's."""
-    session = connected.session(ack="CLIENT")
+    session = by_hand.session(ack="CLIENT")
     consumer = session.consumer("queue:q")
     answer = route.log.on_write
 

@@ -23,9 +23,9 @@ def wait_until(core, holds):
             assert core.condition.wait(20), "nothing happened"
 
 
-def test_the_session_is_the_listeners_until_the_last_was_taken_away(route, connected):
+def test_the_session_is_the_listeners_until_the_last_was_taken_away(route, by_hand):
     """SES-02: meanwhile `receive` is refused, to the listeners too, and afterwards it works."""
-    session = connected.session()
+    session = by_hand.session()
     consumer, other = session.consumer("queue:a"), session.consumer("queue:b")
     said = []
 
@@ -50,9 +50,9 @@ def test_the_session_is_the_listeners_until_the_last_was_taken_away(route, conne
     assert consumer.receive(20).delivery == 2
 
 
-def test_a_listener_is_replaced_in_place(route, connected):
+def test_a_listener_is_replaced_in_place(route, by_hand):
     """The next message goes to the new one, in the same thread."""
-    session = connected.session(ack="CLIENT")
+    session = by_hand.session(ack="CLIENT")
     consumer = session.consumer("queue:a")
     calls, done = [], threading.Event()
 
@@ -74,9 +74,9 @@ def test_a_listener_is_replaced_in_place(route, connected):
     assert session._work.settling.handed.as_list() == [{"first": 1, "last": 2}]
 
 
-def test_the_oldest_delivery_of_all_consumers_is_next(route, connected):
+def test_the_oldest_delivery_of_all_consumers_is_next(route, by_hand):
     """SES-04: a session has one order."""
-    session = connected.session()
+    session = by_hand.session()
     consumers = [session.consumer(f"queue:{name}") for name in "ab"]
     order, done = [], threading.Event()
 
@@ -87,7 +87,7 @@ def test_the_oldest_delivery_of_all_consumers_is_next(route, connected):
 
     for first, count, number in ((1, 1, 2), (2, 2, 1), (4, 1, 2)):
         deliver(route, session, first, count, number)
-    with connected.session() as other:
+    with by_hand.session() as other:
         other.producer("queue:c").close()
     for consumer in consumers:
         session._engine.run(consumer._shared.ask())
@@ -100,10 +100,10 @@ def test_the_oldest_delivery_of_all_consumers_is_next(route, connected):
 
 
 def test_a_listener_that_fails_gets_its_message_again_after_a_pause_that_grows(
-    route, connected, monkeypatch, caplog
+    route, by_hand, monkeypatch, caplog
 ):
     """AUTO: 0.05 seconds first, twice as long each time up to 5; a success begins anew."""
-    session = connected.session()
+    session = by_hand.session()
     core, consumer = session._engine, session.consumer("queue:a")
     # No machine has been running for so long: its own waits are told apart.
     now, deadlines = [1e9], []
@@ -144,10 +144,10 @@ def test_a_listener_that_fails_gets_its_message_again_after_a_pause_that_grows(
 
 @pytest.mark.parametrize(("mode", "recovers"), [("AUTO", 1), ("DUPS_OK", 1), ("CLIENT", 0)])
 def test_what_a_listener_failed_on_goes_back_where_the_library_acknowledges(
-    route, connected, mode, recovers
+    route, by_hand, mode, recovers
 ):
     """In the other modes the application settles, also after an error."""
-    session = connected.session(ack=mode)
+    session = by_hand.session(ack=mode)
     consumer = session.consumer("queue:a")
     done = threading.Event()
 
@@ -173,10 +173,10 @@ def test_what_a_listener_failed_on_goes_back_where_the_library_acknowledges(
     assert session._work.settling.handed.as_list() == handed
 
 
-def test_a_listener_that_ends_its_thread_lets_its_consumer_close(route, connected, monkeypatch):
+def test_a_listener_that_ends_its_thread_lets_its_consumer_close(route, by_hand, monkeypatch):
     """SES-21: whoever waits for it goes on, and the session is everybody's again."""
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    session = connected.session()
+    session = by_hand.session()
     core, consumer = session._engine, session.consumer("queue:a")
     inside = threading.Event()
 
@@ -200,9 +200,9 @@ def test_a_listener_that_ends_its_thread_lets_its_consumer_close(route, connecte
     session.consumer("queue:b")
 
 
-def test_a_lost_session_ends_its_listeners_and_says_so(route, connected, caplog):
+def test_a_lost_session_ends_its_listeners_and_says_so(route, by_hand, caplog):
     """When it is told, the session is theirs no more; a normal end is not worth a word."""
-    session = connected.session()
+    session = by_hand.session()
     consumer = session.consumer("queue:a")
     active = []
 
@@ -222,16 +222,16 @@ def test_a_lost_session_ends_its_listeners_and_says_so(route, connected, caplog)
         module.LOGGER.removeHandler(watching)
     assert active == [False]
     assert consumer.message_listener is print
-    other = connected.session()
+    other = by_hand.session()
     other.consumer("queue:a").set_message_listener(print)
     caplog.clear()
     other.close()
     assert not caplog.records
 
 
-def test_an_error_in_the_listeners_thread_is_raised_by_the_next_call(route, connected, caplog):
+def test_an_error_in_the_listeners_thread_is_raised_by_the_next_call(route, by_hand, caplog):
     """Nobody waits there: that giving a message back had no outcome ends the listeners."""
-    session = connected.session()
+    session = by_hand.session()
     consumer = session.consumer("queue:a")
     session._engine.timeout_seconds = 0.02
     route.silent.add(Recover)
@@ -245,9 +245,9 @@ def test_an_error_in_the_listeners_thread_is_raised_by_the_next_call(route, conn
 
 
 @pytest.mark.parametrize("use", ["set", "receive", "many", "close"])
-def test_a_closed_consumer_has_no_listener_and_gets_nothing(route, connected, use):
+def test_a_closed_consumer_has_no_listener_and_gets_nothing(route, by_hand, use):
     """Closing it again does nothing."""
-    session = connected.session()
+    session = by_hand.session()
     consumer = session.consumer("queue:a")
     consumer.close()
     calls = {
@@ -264,9 +264,9 @@ def test_a_closed_consumer_has_no_listener_and_gets_nothing(route, connected, us
     assert consumer.is_closed
 
 
-def test_closing_the_last_consumer_ends_the_listeners_even_if_nobody_answers(route, connected):
+def test_closing_the_last_consumer_ends_the_listeners_even_if_nobody_answers(route, by_hand):
     """SES-21: their thread does not wait for the outcome of the close."""
-    session = connected.session()
+    session = by_hand.session()
     consumer = session.consumer("queue:a")
     consumer.set_message_listener(print)
     thread = session._work.listening._thread
@@ -280,9 +280,9 @@ def test_closing_the_last_consumer_ends_the_listeners_even_if_nobody_answers(rou
     assert not thread.is_alive()
 
 
-def test_a_listener_set_beside_another_one_gets_messages_without_further_news(route, connected):
+def test_a_listener_set_beside_another_one_gets_messages_without_further_news(route, by_hand):
     """The thread that waits is told of it, and asks for its messages."""
-    session = connected.session()
+    session = by_hand.session()
     first, second = session.consumer("queue:a"), session.consumer("queue:b")
     first.set_message_listener(print)
     with session._engine.lock:
@@ -301,11 +301,9 @@ def test_a_listener_set_beside_another_one_gets_messages_without_further_news(ro
     assert asked.wait(20)
 
 
-def test_a_listener_that_no_thread_was_to_be_had_for_can_be_set_again(
-    route, connected, monkeypatch
-):
+def test_a_listener_that_no_thread_was_to_be_had_for_can_be_set_again(route, by_hand, monkeypatch):
     """The first try changed nothing; the second one was taken, and nobody was ever called."""
-    session = connected.session()
+    session = by_hand.session()
     consumer = session.consumer("queue:q")
 
     def refuse(_):

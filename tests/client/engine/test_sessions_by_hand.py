@@ -79,20 +79,20 @@ def committed(operation, same):
         ("AUTO", lambda one: one.delete_temporary("queue:q"), "'queue:q' is no temporary destin"),
     ],
 )
-def test_a_call_that_does_not_fit_the_session_is_refused_by_name(connected, mode, call, told):
+def test_a_call_that_does_not_fit_the_session_is_refused_by_name(by_hand, mode, call, told):
     """With the mode that there is; nothing is written (SES-17, SES-31)."""
-    session = connected.session(ack=mode)
-    before = len(connected._running.transport.operations)
+    session = by_hand.session(ack=mode)
+    before = len(by_hand._running.transport.operations)
     with pytest.raises(ledgermq.IllegalStateError, match=told):
         call(session)
-    assert len(connected._running.transport.operations) == before
+    assert len(by_hand._running.transport.operations) == before
 
 
 @pytest.mark.parametrize("what", ["commit", "rollback", "close"])
-def test_a_callback_cannot_wait_for_its_own_thread(route, connected, what):
+def test_a_callback_cannot_wait_for_its_own_thread(route, by_hand, what):
     """SES-19, SES-24: it is told so, and the session goes on."""
     answering(route, Commit=committed)
-    session = connected.session(transacted=True)
+    session = by_hand.session(transacted=True)
     found, called = [], threading.Event()
 
     def callback(_):
@@ -121,10 +121,10 @@ def _place(route, session):
     }
 
 
-def test_a_unit_of_work_that_is_open_is_not_taken_over_by_a_block(route, connected):
+def test_a_unit_of_work_that_is_open_is_not_taken_over_by_a_block(route, by_hand):
     """Whether something was sent or something was got."""
     answering(route, Commit=committed)
-    session = connected.session(transacted=True)
+    session = by_hand.session(transacted=True)
     session.producer("queue:q").send("x")
     with pytest.raises(ledgermq.IllegalStateError, match="open already"):
         session.transaction().__enter__()
@@ -138,10 +138,10 @@ def test_a_unit_of_work_that_is_open_is_not_taken_over_by_a_block(route, connect
     assert len(route.written(Commit)) == 3
 
 
-def test_blocks_of_units_of_work_do_not_nest(route, connected):
+def test_blocks_of_units_of_work_do_not_nest(route, by_hand):
     """The inner one would commit what the outer one rolls back; after both another begins."""
     answering(route, Commit=committed)
-    session = connected.session(transacted=True)
+    session = by_hand.session(transacted=True)
     producer = session.producer("queue:q")
     with pytest.raises(ledgermq.IllegalStateError, match="do not nest"), session.transaction():
         session.transaction().__enter__()
@@ -158,10 +158,10 @@ def test_blocks_of_units_of_work_do_not_nest(route, connected):
 # -- commits -----------------------------------------------------------------------------------
 
 
-def test_after_a_failed_asynchronous_commit_nothing_goes_on_before_a_rollback(route, connected):
+def test_after_a_failed_asynchronous_commit_nothing_goes_on_before_a_rollback(route, by_hand):
     """The first failure is told; the rollback returns what the commit was to consume (SES-13)."""
     answering(route, Commit=committed)
-    session = connected.session(transacted=True)
+    session = by_hand.session(transacted=True)
     consumer, _ = got(route, session)
     route.refusing[Commit] = "commit-incomplete"
     error = session.commit_async().exception(20)
@@ -181,9 +181,9 @@ def test_after_a_failed_asynchronous_commit_nothing_goes_on_before_a_rollback(ro
     assert consumer.receive(0) is None
 
 
-def test_a_refused_commit_is_rolled_back_and_raises_why(route, connected):
+def test_a_refused_commit_is_rolled_back_and_raises_why(route, by_hand):
     """SES-20: the exception is one of its own, with the refusal as its cause."""
-    session = connected.session(transacted=True)
+    session = by_hand.session(transacted=True)
     got(route, session)
     route.refusing[Commit] = "commit-incomplete"
     with pytest.raises(ledgermq.TransactionRolledBackError, match="commit-incomplete") as caught:
@@ -193,9 +193,9 @@ def test_a_refused_commit_is_rolled_back_and_raises_why(route, connected):
     assert session._work.commits.broken is None
 
 
-def test_a_rollback_waits_for_the_commits_before_it(route, connected):
+def test_a_rollback_waits_for_the_commits_before_it(route, by_hand):
     """As long as it was told to; what they consume is then no longer in hand."""
-    session = connected.session(transacted=True)
+    session = by_hand.session(transacted=True)
     got(route, session)
     route.silent.add(Commit)
     future = session.commit_async()
@@ -210,10 +210,10 @@ def test_a_rollback_waits_for_the_commits_before_it(route, connected):
 
 @pytest.mark.parametrize("is_under_way", [True, False])
 def test_what_waits_in_a_session_that_another_thread_closes_ends_with_it(
-    route, connected, is_under_way
+    route, by_hand, is_under_way
 ):
     """SES-25: an operation written behind the Close, or to be written later, gets no answer."""
-    session = connected.session(transacted=True)
+    session = by_hand.session(transacted=True)
     got(route, session)
     route.silent |= {Commit, Rollback, Close}
     session.commit_async()
@@ -248,9 +248,9 @@ def wait_until(session, holds):
         time.sleep(0.005)
 
 
-def test_a_commit_of_a_lost_session_says_what_became_of_it(route, connected):
+def test_a_commit_of_a_lost_session_says_what_became_of_it(route, by_hand):
     """SES-20: nothing is rolled back by hand, the session's end did that."""
-    session = connected.session(transacted=True)
+    session = by_hand.session(transacted=True)
     route.silent.add(Commit)
     future = session.commit_async()
     lose(route, session)
@@ -269,10 +269,10 @@ def enqueued(operation, same):
     return Enqueued(first_sequence=7, count=len(operation.messages), **same)
 
 
-def test_a_flush_waits_for_everything_that_was_sent(route, connected):
+def test_a_flush_waits_for_everything_that_was_sent(route, by_hand):
     """Also for what was still gathering; it takes no longer than it was told to."""
     answering(route, Put=enqueued)
-    session = connected.session()
+    session = by_hand.session()
     producer = session.producer("queue:q")
     futures = [producer.send_async("x") for _ in range(5)]
     session.flush()
@@ -287,10 +287,10 @@ def test_a_flush_waits_for_everything_that_was_sent(route, connected):
 
 
 @pytest.mark.parametrize("flushing", ["session", "producer"])
-def test_a_flush_tells_that_the_session_was_lost_with_what_was_sent(route, connected, flushing):
+def test_a_flush_tells_that_the_session_was_lost_with_what_was_sent(route, by_hand, flushing):
     """Whoever looks at no future would take it for sent."""
     route.silent.add(Put)
-    session = connected.session()
+    session = by_hand.session()
     producer = session.producer("queue:q")
     future = producer.send_async("x")
     loss = ended(9, session._engine.handle, 0, reason="LOST")
@@ -300,10 +300,10 @@ def test_a_flush_tells_that_the_session_was_lost_with_what_was_sent(route, conne
     assert isinstance(future.exception(0), ledgermq.SessionLostError)
 
 
-def test_closing_writes_what_gathered_and_what_was_to_be_acknowledged(route, connected):
+def test_closing_writes_what_gathered_and_what_was_to_be_acknowledged(route, by_hand):
     """Then Close, which names what was handed over and not settled; once (SES-25)."""
     route.silent.add(Put)
-    session = connected.session()
+    session = by_hand.session()
     producer = session.producer("queue:q")
     for _ in range(4):
         producer.send_async("x")
@@ -319,12 +319,12 @@ def test_closing_writes_what_gathered_and_what_was_to_be_acknowledged(route, con
     assert [len(one.messages) for one in route.written(Put)] == [1, 1, 2]
     assert [one.seen for one in route.written(Close)] == [[]]
     assert repr(session) == f"Session(QM1@{session._engine.handle}, AUTO, closed)"
-    assert session._work not in connected._running.works
+    assert session._work not in by_hand._running.works
 
 
-def test_closing_a_lost_session_writes_nothing_and_is_silent(route, connected, caplog):
+def test_closing_a_lost_session_writes_nothing_and_is_silent(route, by_hand, caplog):
     """AUTO with an acknowledgement under way says that it may not have counted (SES-69)."""
-    quiet, doubtful = connected.session(ack="CLIENT"), connected.session()
+    quiet, doubtful = by_hand.session(ack="CLIENT"), by_hand.session()
     route.silent.add(Acknowledge)
     doubtful._work.settling.unwritten.add_range(1, 1)
     with doubtful._engine.lock:
@@ -337,33 +337,33 @@ def test_closing_a_lost_session_writes_nothing_and_is_silent(route, connected, c
         doubtful.close()
     doubtful.close()
     assert route.written(Close) == []
-    assert not connected._running.works
+    assert not by_hand._running.works
     assert not caplog.records
 
 
-def test_a_session_that_is_lost_by_its_close_closes_without_a_word(route, connected):
+def test_a_session_that_is_lost_by_its_close_closes_without_a_word(route, by_hand):
     """Gone is gone."""
-    session = connected.session(ack="CLIENT")
+    session = by_hand.session(ack="CLIENT")
     route.refusing[Close] = "session-unknown"
     session.close()
     assert session.is_closed
-    assert session._engine.handle not in connected._running.router.sessions
+    assert session._engine.handle not in by_hand._running.router.sessions
 
 
-def test_refused_acknowledgements_are_told_when_a_session_closes(route, connected, caplog):
+def test_refused_acknowledgements_are_told_when_a_session_closes(route, by_hand, caplog):
     """AUTO: what they were for comes again."""
-    session = connected.session()
+    session = by_hand.session()
     session._work.settling.refused.add_range(3, 3)
     session.close()
     assert "acknowledgements were refused: DeliveryRanges(3..3)" in caplog.text
 
 
-def test_an_error_in_a_sessions_block_is_not_hidden_by_one_of_its_close(route, connected, caplog):
+def test_an_error_in_a_sessions_block_is_not_hidden_by_one_of_its_close(route, by_hand, caplog):
     """The latter is logged; without the former it is raised."""
     route.silent.add(Close)
 
     def fails(error):
-        with connected.session() as session:
+        with by_hand.session() as session:
             session._engine.timeout_seconds = 0.02
             if error is not None:
                 raise error
@@ -378,9 +378,9 @@ def test_an_error_in_a_sessions_block_is_not_hidden_by_one_of_its_close(route, c
 # -- what a session makes ----------------------------------------------------------------------
 
 
-def test_temporary_destinations_are_made_and_deleted_by_operations(route, connected):
+def test_temporary_destinations_are_made_and_deleted_by_operations(route, by_hand):
     """With all that they hold; a refusal names them (SES-39)."""
-    session = connected.session()
+    session = by_hand.session()
     made = [session.temporary_queue(), session.temporary_topic()]
     assert [one.destination for one in route.written(CreateTemporary)] == made
     for destination in made:
@@ -396,9 +396,9 @@ def test_temporary_destinations_are_made_and_deleted_by_operations(route, connec
     assert [one.subscription for one in route.written(Unsubscribe)] == ["s"]
 
 
-def test_a_consumer_says_what_it_is_for(route, connected):
+def test_a_consumer_says_what_it_is_for(route, by_hand):
     """All that it was told, to the queue manager and to whoever asks."""
-    session = connected.session()
+    session = by_hand.session()
     told = {"selector": "a = 1", "no_local": True, "durable": True, "shared": True}
     consumer = session.consumer("topic:t", subscription="s", prefetch=3, **told)
     (operation,) = route.written(OpenConsumer)
@@ -410,10 +410,10 @@ def test_a_consumer_says_what_it_is_for(route, connected):
 
 
 def test_with_prefetch_0_a_receive_that_ran_out_of_time_takes_back_what_it_asked_for(
-    route, connected
+    route, by_hand
 ):
     """And asks anew the next time; a message that crossed that is handed over."""
-    session = connected.session(ack="CLIENT")
+    session = by_hand.session(ack="CLIENT")
     consumer = session.consumer("queue:q", prefetch=0)
     assert consumer.receive(0) is None
     assert [one.credit for one in route.written(Get)] == [1, 0]
@@ -432,9 +432,9 @@ def test_with_prefetch_0_a_receive_that_ran_out_of_time_takes_back_what_it_asked
     assert [one.credit for one in route.written(Get)] == [1, 0, 1, 0, 1, 0]
 
 
-def test_receiving_many_takes_what_is_here_and_no_more_than_asked_for(route, connected):
+def test_receiving_many_takes_what_is_here_and_no_more_than_asked_for(route, by_hand):
     """Numbered one after the other, from several deliveries."""
-    session = connected.session(ack="INDIVIDUAL")
+    session = by_hand.session(ack="INDIVIDUAL")
     consumer = session.consumer("queue:q", prefetch=10)
     for first in (1, 3, 6):
         route.tell(delivered(0, session.handle, first, 2))
@@ -465,10 +465,10 @@ def acknowledged(route):
     ]
 
 
-def test_ses_05_auto_acknowledges_what_trickles_in_as_one(route, connected, monkeypatch):
+def test_ses_05_auto_acknowledges_what_trickles_in_as_one(route, by_hand, monkeypatch):
     """While `receive` waits, an acknowledgement waits a moment for the message after it."""
     monkeypatch.setattr(settling, "GATHER_SECONDS", 60.0)
-    session = connected.session()
+    session = by_hand.session()
     session._work.settling._soon = lambda: None
     consumer = session.consumer("queue:q")
     for number in range(1, 6):
@@ -483,11 +483,11 @@ def test_ses_05_auto_acknowledges_what_trickles_in_as_one(route, connected, monk
 
 @pytest.mark.parametrize("timeout", [0, 0.02])
 def test_auto_acknowledges_at_once_where_the_wait_is_too_short_to_gather(
-    route, connected, monkeypatch, timeout
+    route, by_hand, monkeypatch, timeout
 ):
     """What a short `receive` came back without is acknowledged when it returns."""
     monkeypatch.setattr(settling, "GATHER_SECONDS", 60.0)
-    session = connected.session()
+    session = by_hand.session()
     session._work.settling._soon = lambda: None
     consumer, _ = got(route, session, 1)
     assert consumer.receive(timeout) is None
@@ -495,7 +495,7 @@ def test_auto_acknowledges_at_once_where_the_wait_is_too_short_to_gather(
 
 
 def test_a_queue_whose_next_message_waits_for_the_acknowledgement_is_not_held_up(
-    route, connected, monkeypatch
+    route, by_hand, monkeypatch
 ):
     """Such windows gather nothing, so fewer and fewer waits try one; 200 messages have few."""
     windows = []
@@ -508,7 +508,7 @@ def test_a_queue_whose_next_message_waits_for_the_acknowledgement_is_not_held_up
         return until
 
     monkeypatch.setattr(settling.Settling, "gather_locked", counting)
-    session = connected.session()
+    session = by_hand.session()
     session._work.settling._soon = lambda: None
     answer = route.log.on_write
 
@@ -526,11 +526,11 @@ def test_a_queue_whose_next_message_waits_for_the_acknowledgement_is_not_held_up
     assert 2 <= len(windows) <= 8
 
 
-def test_a_queue_that_gathers_again_has_windows_again(route, connected, monkeypatch):
+def test_a_queue_that_gathers_again_has_windows_again(route, by_hand, monkeypatch):
     """One window with two messages ends what windows without a second one began."""
     moments = iter(range(1, 1000))
     monkeypatch.setattr(settling.time, "monotonic", lambda: next(moments))
-    session = connected.session()
+    session = by_hand.session()
     one = session._work.settling
     one._soon = lambda: None
     for first in (1, 2):
@@ -545,10 +545,10 @@ def test_a_queue_that_gathers_again_has_windows_again(route, connected, monkeypa
     assert acknowledged(route) == [1, 1, 2]
 
 
-def test_a_listener_s_acknowledgements_gather_too(route, connected, monkeypatch, eventually):
+def test_a_listener_s_acknowledgements_gather_too(route, by_hand, monkeypatch, eventually):
     """A listener that is called for one message after the other acknowledges them as one."""
     monkeypatch.setattr(settling, "GATHER_SECONDS", 60.0)
-    session = connected.session()
+    session = by_hand.session()
     session._work.settling._soon = lambda: None
     called = []
     consumer = session.consumer("queue:q")
@@ -561,10 +561,10 @@ def test_a_listener_s_acknowledgements_gather_too(route, connected, monkeypatch,
     assert acknowledged(route) == [3]
 
 
-def test_an_operation_that_an_older_worker_does_not_read_floods_nothing(route, connected):
+def test_an_operation_that_an_older_worker_does_not_read_floods_nothing(route, by_hand):
     """It is written a few times, then as seldom as heartbeats do; the error says what it may be."""
     route.silent.add(Put)
-    session = connected.session()
+    session = by_hand.session()
     for queue in ("queue:q", "queue:r"):
         session.producer(queue).send_async("x")
         with pytest.raises(ledgermq.OutcomeUnknownError):

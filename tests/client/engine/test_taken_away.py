@@ -151,9 +151,9 @@ def test_a_commit_of_what_was_taken_away_is_rolled_back(in_memory):
     ],
     ids=["acknowledge", "message", "individual", "recover", "rollback", "commit", "close"],
 )
-def test_a_call_that_nobody_answers_in_its_time_says_so(route, connected, mode, kind, call):
+def test_a_call_that_nobody_answers_in_its_time_says_so(route, by_hand, mode, kind, call):
     """It waits for its own outcome, for as long as it was told to."""
-    session = connected.session(ack=mode)
+    session = by_hand.session(ack=mode)
     _, found = got(route, session)
     route.silent.add(kind)
     with pytest.raises(ledgermq.OutcomeUnknownError, match=rf"{kind.__name__} \d+ .* 0.02 s"):
@@ -164,9 +164,9 @@ def test_a_call_that_nobody_answers_in_its_time_says_so(route, connected, mode, 
     assert told == [{"first": 1, "last": last}]
 
 
-def test_an_acknowledgement_that_is_not_waited_for_is_written_at_once(route, connected):
+def test_an_acknowledgement_that_is_not_waited_for_is_written_at_once(route, by_hand):
     """Its refusal is raised by the session's next call, once."""
-    session = connected.session(ack="CLIENT")
+    session = by_hand.session(ack="CLIENT")
     _, found = got(route, session)
     route.refusing[Acknowledge] = "delivery-unknown"
     found[0].acknowledge(wait=False)
@@ -182,9 +182,9 @@ def test_an_acknowledgement_that_is_not_waited_for_is_written_at_once(route, con
     assert len(route.written(Acknowledge)) == 1, "there is nothing left to settle"
 
 
-def test_an_acknowledgement_that_somebody_waits_for_is_refused_to_him_alone(route, connected):
+def test_an_acknowledgement_that_somebody_waits_for_is_refused_to_him_alone(route, by_hand):
     """The session's next call does not raise it again."""
-    session = connected.session(ack="CLIENT")
+    session = by_hand.session(ack="CLIENT")
     _, found = got(route, session)
     route.refusing[Acknowledge] = "delivery-unknown"
     route.in_flight(delivered(0, session.handle, 1, 3))
@@ -195,10 +195,10 @@ def test_an_acknowledgement_that_somebody_waits_for_is_refused_to_him_alone(rout
 
 
 def test_acknowledging_again_what_was_settled_is_refused_for_one_and_nothing_for_all(
-    route, connected
+    route, by_hand
 ):
     """INDIVIDUAL names the delivery; CLIENT has nothing to do and writes nothing."""
-    one, every = connected.session(ack="INDIVIDUAL"), connected.session(ack="CLIENT")
+    one, every = by_hand.session(ack="INDIVIDUAL"), by_hand.session(ack="CLIENT")
     _, found = got(route, one)
     found[1].acknowledge()
     with pytest.raises(ledgermq.AlreadySettledError, match="delivery 2 "):
@@ -208,9 +208,9 @@ def test_acknowledging_again_what_was_settled_is_refused_for_one_and_nothing_for
     assert [operation.session for operation in route.written(Acknowledge)] == [one.handle]
 
 
-def test_what_administration_took_away_is_asked_for_by_session(route, connected):
+def test_what_administration_took_away_is_asked_for_by_session(route, by_hand):
     """The answer tells of all sessions of the connection; only its own count."""
-    session, other = connected.session(ack="CLIENT"), connected.session(ack="CLIENT")
+    session, other = by_hand.session(ack="CLIENT"), by_hand.session(ack="CLIENT")
     got(route, session, 4)
     route.in_flight(
         delivered(0, session.handle, 2, 2),
@@ -224,9 +224,9 @@ def test_what_administration_took_away_is_asked_for_by_session(route, connected)
     assert [ask["kind"] for ask in route.log.asks] == ["RESYNC"]
 
 
-def test_a_repair_that_nobody_answers_is_raised(route, connected):
+def test_a_repair_that_nobody_answers_is_raised(route, by_hand):
     """AUTO: acknowledging again is waited for; with nothing left nothing is written."""
-    session = connected.session()
+    session = by_hand.session()
     engine, settling = session._engine, session._work.settling
     settling.refused.add_range(1, 4)
     route.in_flight(delivered(0, session.handle, 2, 2))
@@ -239,9 +239,9 @@ def test_a_repair_that_nobody_answers_is_raised(route, connected):
     assert len(route.written(Acknowledge)) == 1
 
 
-def test_a_repair_is_made_before_more_is_asked_for_and_its_failure_is_put_off(route, connected):
+def test_a_repair_is_made_before_more_is_asked_for_and_its_failure_is_put_off(route, by_hand):
     """AUTO: a `receive` repairs; if that is refused again, the next call says so."""
-    session = connected.session()
+    session = by_hand.session()
     consumer = session.consumer("queue:q")
     session._work.settling.refused.add_range(1, 1)
     route.in_flight(delivered(0, session.handle, 1, 1))
@@ -253,9 +253,9 @@ def test_a_repair_is_made_before_more_is_asked_for_and_its_failure_is_put_off(ro
         consumer.receive(0)
 
 
-def test_a_failed_listener_gives_its_message_back_as_seen(route, connected):
+def test_a_failed_listener_gives_its_message_back_as_seen(route, by_hand):
     """AUTO: what was acknowledged before is written first; a session that is gone does nothing."""
-    session = connected.session()
+    session = by_hand.session()
     session._work.settling.unwritten.add_range(1, 1)
     session._work.settling.call_locked(2, 2)
     session._engine.run(session._work.settling.return_failed(2))
@@ -271,9 +271,9 @@ def test_a_failed_listener_gives_its_message_back_as_seen(route, connected):
 
 @pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
 @pytest.mark.parametrize(("mode", "soon"), [("AUTO", True), ("DUPS_OK", False), ("CLIENT", False)])
-def test_ses_08_only_auto_tells_the_keeper_to_acknowledge_soon(route, connected, mode, soon, many):
+def test_ses_08_only_auto_tells_the_keeper_to_acknowledge_soon(route, by_hand, mode, soon, many):
     """DUPS_OK leaves it to the keeper's round; the other modes leave it to the application."""
-    session = connected.session(ack=mode)
+    session = by_hand.session(ack=mode)
     calls = []
     session._work.settling._soon = lambda: calls.append(1)
     consumer = session.consumer("queue:q")
@@ -297,9 +297,9 @@ def test_ses_08_only_auto_tells_the_keeper_to_acknowledge_soon(route, connected,
         assert told in (unwritten, waiting, *acknowledged)
 
 
-def test_flushing_a_unit_of_work_writes_it_and_waits(route, connected):
+def test_flushing_a_unit_of_work_writes_it_and_waits(route, by_hand):
     """It stands in the log uncommitted; nobody answering is told."""
-    session = connected.session(transacted=True)
+    session = by_hand.session(transacted=True)
     producer = session.producer("queue:q")
     producer.send("a")
     assert route.written(Put) == []
@@ -314,18 +314,18 @@ def test_flushing_a_unit_of_work_writes_it_and_waits(route, connected):
 
 
 @pytest.mark.parametrize(("mode", "count"), [("AUTO", 1), ("DUPS_OK", 0)])
-def test_ses_08_before_a_wait_auto_acknowledges_and_dups_ok_does_not(route, connected, mode, count):
+def test_ses_08_before_a_wait_auto_acknowledges_and_dups_ok_does_not(route, by_hand, mode, count):
     """What was handed over is acknowledged with the call that finds nothing more (SES-05)."""
-    session = connected.session(ack=mode)
+    session = by_hand.session(ack=mode)
     consumer, _ = got(route, session, 3, prefetch=10)
     assert consumer.receive(0) is None
     acknowledged = [one.deliveries for one in route.written(Acknowledge)]
     assert acknowledged == [[{"first": 1, "last": 3}]] * count
 
 
-def test_a_session_that_is_lost_ends_a_receive_that_waits(route, connected):
+def test_a_session_that_is_lost_ends_a_receive_that_waits(route, by_hand):
     """It says so, instead of waiting for what cannot come (SES-69)."""
-    session = connected.session(ack="CLIENT")
+    session = by_hand.session(ack="CLIENT")
     core, consumer = session._engine, session.consumer("queue:q")
     found = []
 

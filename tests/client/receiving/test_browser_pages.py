@@ -30,11 +30,11 @@ def page(more, priority, sequence, place=("", 0, 0)):
     return dict(zip(names, (more, priority, sequence, *place), strict=True))
 
 
-def test_a_browser_asks_page_by_page_from_the_front(route, connected):
+def test_a_browser_asks_page_by_page_from_the_front(route, by_hand):
     """From priority 9 before number 0 on; then behind the cursor that the last page told."""
     pages = [(1, 2, page(True, 7, 2)), (3, 0, page(True, 4, 9)), (4, 1, page(False, 4, 20))]
     paging(route, pages)
-    browser = connected.browser("queue:a", selector="x = 1")
+    browser = by_hand.browser("queue:a", selector="x = 1")
     assert (browser.position, browser.selector) == (-1, "x = 1")
     (look,) = route.log.asks
     assert (look["kind"], look["queue"], look["selector"], look["limit"]) == (
@@ -53,7 +53,7 @@ def test_a_browser_asks_page_by_page_from_the_front(route, connected):
     assert {ask["options"] for ask in route.log.asks} == {None}
 
 
-def test_a_browser_in_logical_order_asks_from_where_it_is_in_a_group(route, connected):
+def test_a_browser_in_logical_order_asks_from_where_it_is_in_a_group(route, by_hand):
     """The cursor in the group goes with the other one, by pages and call by call."""
     place, asked = ("6d" * 24, 7, 3), []
     for show in (list, lambda browser: [browser.first(), browser.next(), browser.next()]):
@@ -61,7 +61,7 @@ def test_a_browser_in_logical_order_asks_from_where_it_is_in_a_group(route, conn
             route,
             [(1, 1, page(True, 7, 2, place)), (2, 1, page(False, 4, 9)), (3, 0, page(False, 4, 9))],
         )
-        browser = connected.browser("queue:a", order="LOGICAL")
+        browser = by_hand.browser("queue:a", order="LOGICAL")
         route.log.asks.clear()
         show(browser)
         names = ("after_sequence", "group_id", "group_sequence", "offset", "limit")
@@ -73,10 +73,10 @@ def test_a_browser_in_logical_order_asks_from_where_it_is_in_a_group(route, conn
     assert asked[1] == [(*front, 1), (*inside, 1), (9, b"", 0, 0, 1)]
 
 
-def test_a_browser_that_was_closed_shows_no_further_page(route, connected):
+def test_a_browser_that_was_closed_shows_no_further_page(route, by_hand):
     """Its block closes it, and an iterator with it, in the middle of a page too (decision 27)."""
     paging(route, [(1, 2, page(True, 7, 2))])
-    with connected.browser("queue:a") as browser:
+    with by_hand.browser("queue:a") as browser:
         found = iter(browser)
         assert next(found).sequence == 1
     for call in (lambda: next(found), lambda: iter(browser), browser.first, browser.next):
@@ -85,11 +85,11 @@ def test_a_browser_that_was_closed_shows_no_further_page(route, connected):
     assert len(route.log.asks) == 2
 
 
-def test_a_session_that_is_closed_makes_no_browser(route, connected):
+def test_a_session_that_is_closed_makes_no_browser(route, by_hand):
     """Nor anything else; the connection still does."""
-    session = connected.session()
+    session = by_hand.session()
     session.close()
     with pytest.raises(ledgermq.IllegalStateError, match="session is closed"):
         session.browser("queue:a")
     paging(route, [(1, 1, page(False, 4, 1))])
-    connected.browser("queue:a").close()
+    by_hand.browser("queue:a").close()

@@ -95,10 +95,10 @@ CALLS = {
 
 @pytest.mark.parametrize("reply", REPLIES)
 @pytest.mark.parametrize("kind", CALLS, ids=lambda one: one.__name__)
-def test_a_reply_of_another_kind_or_count_is_told(route, connected, kind, reply):
+def test_a_reply_of_another_kind_or_count_is_told(route, by_hand, kind, reply):
     """What was asked, what came, and the position; an AssertionError reached the application."""
     mode, call, fitting = CALLS[kind]
-    session = connected.session(ack=mode)
+    session = by_hand.session(ack=mode)
     route.lies[kind] = reply
     if reply in fitting:
         call(session)
@@ -110,9 +110,9 @@ def test_a_reply_of_another_kind_or_count_is_told(route, connected, kind, reply)
     assert "report" in str(raised.value)
 
 
-def test_a_put_with_an_id_comes_in_whole_or_not_at_all(route, connected):
+def test_a_put_with_an_id_comes_in_whole_or_not_at_all(route, by_hand):
     """It may have been put before; two messages of one are as odd as ever."""
-    producer = connected.session().producer(QUEUE)
+    producer = by_hand.session().producer(QUEUE)
     route.lies[Put] = "enqueued none"
     assert producer.send("x", deduplication_id="one").duplicate
     route.lies[Put] = "enqueued two"
@@ -121,11 +121,9 @@ def test_a_put_with_an_id_comes_in_whole_or_not_at_all(route, connected):
 
 
 @pytest.mark.parametrize("reply", ["committed nothing", "accepted", "committed a get"])
-def test_a_commit_that_was_answered_oddly_is_not_rolled_back_behind_its_back(
-    route, connected, reply
-):
+def test_a_commit_that_was_answered_oddly_is_not_rolled_back_behind_its_back(route, by_hand, reply):
     """It may have been applied: the session goes on only after a rollback that is asked for."""
-    session = connected.session(transacted=True)
+    session = by_hand.session(transacted=True)
     route.lies[Commit] = reply
     with pytest.raises(ledgermq.UnexpectedReplyError):
         commit(session)
@@ -138,17 +136,17 @@ def test_a_commit_that_was_answered_oddly_is_not_rolled_back_behind_its_back(
 
 
 @pytest.mark.parametrize("kind", [Put, Commit], ids=lambda one: one.__name__)
-def test_futures_and_coroutines_tell_it_too(route, connected, kind):
+def test_futures_and_coroutines_tell_it_too(route, by_hand, kind):
     """Asynchronous sends and commits, and the client for asyncio."""
     mode = CALLS[kind][0]
-    session = connected.session(ack=mode)
+    session = by_hand.session(ack=mode)
     route.lies[kind] = "ended" if kind is Commit else "accepted"
     producer = session.producer(QUEUE)
     future = producer.send_async("x") if kind is Put else session.commit_async()
     assert isinstance(future.exception(20), ledgermq.UnexpectedReplyError)
 
     async def main():
-        async_connection = aio.Connection(connected)
+        async_connection = aio.Connection(by_hand)
         other = await async_connection.session(ack=mode)
         call = other.producer(QUEUE).send("x") if kind is Put else other.commit()
         with pytest.raises(ledgermq.UnexpectedReplyError):
@@ -157,21 +155,21 @@ def test_futures_and_coroutines_tell_it_too(route, connected, kind):
     asyncio.run(asyncio.wait_for(main(), 20))
 
 
-def test_an_administration_that_was_answered_oddly_says_so(route, connected):
+def test_an_administration_that_was_answered_oddly_says_so(route, by_hand):
     """Operations on messages, and others."""
     from ledgermq.protocol.administration import PurgeQueue
     from ledgermq.protocol.operations import CreateQueue
 
     route.lies |= {PurgeQueue: "accepted", CreateQueue: "administered"}
     with pytest.raises(ledgermq.UnexpectedReplyError, match="PurgeQueue"):
-        connected.admin.purge_queue("q", reason="r", actor="a")
+        by_hand.admin.purge_queue("q", reason="r", actor="a")
     with pytest.raises(ledgermq.UnexpectedReplyError, match="CreateQueue"):
-        connected.admin.create_queue("q")
+        by_hand.admin.create_queue("q")
 
 
-def test_what_nobody_waits_for_is_raised_by_a_later_call(route, connected, eventually):
+def test_what_nobody_waits_for_is_raised_by_a_later_call(route, by_hand, eventually):
     """An odd reply to a grant or an acknowledgement does not pass silently."""
-    session = connected.session()
+    session = by_hand.session()
     consumer = session.consumer(QUEUE)
     route.lies[Get] = "enqueued"
     with pytest.raises(ledgermq.UnexpectedReplyError, match="Get"):
@@ -186,9 +184,9 @@ def test_what_nobody_waits_for_is_raised_by_a_later_call(route, connected, event
         consumer.receive(20)
 
 
-def test_a_reply_to_what_was_never_written_is_raised_by_the_next_call(route, connected, eventually):
+def test_a_reply_to_what_was_never_written_is_raised_by_the_next_call(route, by_hand, eventually):
     """A number that the session has not come to: somebody else writes in its name."""
-    session = connected.session(ack="CLIENT")
+    session = by_hand.session(ack="CLIENT")
     route.tell(
         Accepted(position=9, index=0, session=session.handle, session_sequence=7),
     )
@@ -198,9 +196,9 @@ def test_a_reply_to_what_was_never_written_is_raised_by_the_next_call(route, con
     session.recover()
 
 
-def test_a_close_that_was_answered_oddly_says_so(route, connected):
+def test_a_close_that_was_answered_oddly_says_so(route, by_hand):
     """It is an error, not a failed assertion."""
-    session = connected.session()
+    session = by_hand.session()
     route.lies[Close] = "accepted"
     with pytest.raises(ledgermq.UnexpectedReplyError, match="Close"):
         session.close()

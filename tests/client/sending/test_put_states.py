@@ -35,10 +35,10 @@ def enqueued(put, first_sequence, **fields):
     )
 
 
-def test_a_put_whose_outcome_is_unknown_counts_as_put(route, connected):
+def test_a_put_whose_outcome_is_unknown_counts_as_put(route, by_hand):
     """It may have been applied: the next message has the next number; `resolve` tells more."""
     route.silent.add(Put)
-    with connected.session() as session:
+    with by_hand.session() as session:
         producer = session.producer("queue:q")
         with pytest.raises(ledgermq.OutcomeUnknownError) as caught:
             producer.send("1", **ORDERED, timeout=0.02)
@@ -50,9 +50,9 @@ def test_a_put_whose_outcome_is_unknown_counts_as_put(route, connected):
     assert numbers(route) == [1, 2]
 
 
-def test_what_is_refused_one_after_the_other_takes_the_place_back_to_the_first(route, connected):
+def test_what_is_refused_one_after_the_other_takes_the_place_back_to_the_first(route, by_hand):
     """However many were under way: the next message has the number of the first refused."""
-    with connected.session() as session:
+    with by_hand.session() as session:
         producer = session.producer("queue:q")
         route.silent.add(Put)
         first = producer.send_async("1", **ORDERED)
@@ -131,9 +131,9 @@ def test_an_open_group_or_message_is_told_by_its_last_put():
     assert place_of(put(3)) == GroupPlace(group_id=GROUP, group_sequence=3)
 
 
-def test_what_is_refused_after_its_caller_gave_up_takes_the_place_back(route, connected):
+def test_what_is_refused_after_its_caller_gave_up_takes_the_place_back(route, by_hand):
     """The next message would follow one that the queue does not have, so that no group is whole."""
-    with connected.session() as session:
+    with by_hand.session() as session:
         producer = session.producer("queue:q")
         route.silent.add(Put)
         group = producer.group(GROUP, after=4)
@@ -155,9 +155,9 @@ def test_what_is_refused_after_its_caller_gave_up_takes_the_place_back(route, co
 
 
 @pytest.mark.parametrize("limit", ["a", None, True, 1.0, -2, 2**31])
-def test_a_redelivery_limit_that_cannot_be_is_refused_where_it_is_set(connected, limit):
+def test_a_redelivery_limit_that_cannot_be_is_refused_where_it_is_set(by_hand, limit):
     """The next send raised what nobody documents, or something about an encoding."""
-    with connected.session() as session:
+    with by_hand.session() as session:
         producer = session.producer("queue:q", redelivery_limit=3)
         with pytest.raises(ledgermq.IllegalStateError, match=r"redelivery_limit is .*, must be -1"):
             producer.redelivery_limit = limit
