@@ -16,7 +16,7 @@ from ledgermq.core.state.message_states import (
 from ledgermq.core.state.records import Times
 from ledgermq.protocol.outcomes import Accepted
 from support.invariants import whole_state as invariants
-from support.scripts.play import play
+from support.scripts.play import play, play_lines
 from support.scripts.script import read_scripts
 from support.scripts.verbs import identifier
 
@@ -37,7 +37,7 @@ LINES = (
 
 def sound_state():
     """A state with everything in it; session 0 is CLIENT, session 5 TRANSACTED."""
-    return play(read_scripts("\n".join(LINES))[0]).state
+    return play_lines(*LINES).state
 
 
 def test_sound_state_passes():

@@ -12,16 +12,11 @@ from ledgermq.protocol.outcomes import Accepted, Committed, Refused
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.codec import encode_chunk
 from support.generators.naive_operations import sample_message
-from support.scripts.play import Player, play
+from support.scripts.play import Player, play_lines
 from support.scripts.protocol_pages import PAGES
 from support.scripts.script import read_scripts
 
 PROTOCOL = "".join(path.read_text(encoding="utf-8") for path in PAGES)
-
-
-def play_lines(*lines: str):
-    """Plays lines as one script."""
-    return play(read_scripts("\n".join(lines))[0])
 
 
 @pytest.mark.parametrize(

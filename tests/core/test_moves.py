@@ -26,8 +26,8 @@ from support.checks.message_states import drawn, shown
 from support.checks.moves_book import MovesBook
 from support.checks.single_moves import Move, for_each
 from support.generators.storage_generators import storage_history
-from support.scripts.play import play
-from support.scripts.script import read_scripts, scripts_at
+from support.scripts.play import play, play_lines
+from support.scripts.script import scripts_at
 
 
 def test_the_protocol_shows_the_moves_that_the_fold_makes():
@@ -86,7 +86,7 @@ def test_a_move_tells_its_session_and_how_many_backouts_do_not_count():
         tick +60s"""
     rows: list[Move] = []
     state = new_state()
-    for position, (value, time) in enumerate(play(read_scripts(lines)[0]).log):
+    for position, (value, time) in enumerate(play_lines(lines).log):
         apply(state, decode_operation(value), position, time, for_each(rows.append))
     told = [(one.after, one.session, one.backouts, one.uncounted) for one in rows]
     assert told == [

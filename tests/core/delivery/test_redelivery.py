@@ -12,7 +12,7 @@ from ledgermq.core.state.message_states import AVAILABLE, DELAYED, DROPPED, MOVE
 from ledgermq.core.state.records import Message
 from ledgermq.protocol.settings import DEFAULTS
 from support.invariants import whole_state as invariants
-from support.scripts.play import Player, play
+from support.scripts.play import Player, play_lines
 from support.scripts.script import read_scripts
 
 LINES = (
@@ -26,7 +26,7 @@ LINES = (
 
 def delayed_state():
     """A state with a delayed message, number 0, and an unborn one."""
-    return play(read_scripts("\n".join(LINES))[0]).state
+    return play_lines(*LINES).state
 
 
 def test_a_delayed_message_is_sound():
@@ -97,7 +97,7 @@ def test_broken_redelivery_is_found(broken, text):
 def test_messages_that_never_came_back_cost_nothing():
     """Without a limit of its own, a message has nothing of redelivery, on a queue with delays."""
     lines = ("open", "create q redelivery_override=5s error_destination=none", "put q A")
-    state = play(read_scripts("\n".join((*lines[:2], f"{lines[2]} -> enqueued 0..0")))[0]).state
+    state = play_lines(*lines[:2], f"{lines[2]} -> enqueued 0..0").state
     assert state.queues["q"].messages[0].times is None
     assert not [name for name in Message.__slots__ if "redeliver" in name or "delay" in name]
 
@@ -105,7 +105,7 @@ def test_messages_that_never_came_back_cost_nothing():
 def test_a_delay_that_is_over_leaves_nothing_behind():
     """A message that was delayed once costs no more than before."""
     lines = (*LINES, "tick +5s")
-    state = play(read_scripts("\n".join(lines))[0]).state
+    state = play_lines(*lines).state
     assert state.queues["q"].messages[0].times is None
 
 

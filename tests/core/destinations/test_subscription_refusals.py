@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from support.scripts.play import Player, play
+from support.scripts.play import Player, play_lines
 from support.scripts.script import read_scripts
 
 IN_USE = """
@@ -51,7 +51,7 @@ def test_of_many_users_a_refusal_names_some_and_counts_the_rest():
     lines = ["A: open"]
     for number in range(8):
         lines += [f"{chr(66 + number)}: open", f"{chr(66 + number)}: consumer 1 topic:t both=s"]
-    player = play(read_scripts("\n".join(lines))[0])
+    player = play_lines(*lines)
     detail = detail_of(player, "A: consumer 1 topic:u both=s -> refused subscription-in-use")
     assert len(re.findall(r"session \d+ has 1 consumers and holds 0 deliveries", detail)) == 5
     assert detail.endswith("and 3 more; close its consumers and settle their messages first")

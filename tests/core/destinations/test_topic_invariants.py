@@ -13,8 +13,7 @@ from ledgermq.core.state.message_states import (
 )
 from ledgermq.core.state.topics import SubscriptionKey
 from support.invariants import whole_state as invariants
-from support.scripts.play import play
-from support.scripts.script import read_scripts
+from support.scripts.play import play_lines
 from support.scripts.verbs import identifier
 
 LINES = (
@@ -30,7 +29,7 @@ LINES = (
 
 def sound_state():
     """A topic with a plain and a durable subscription, and a temporary topic."""
-    return play(read_scripts("\n".join(LINES))[0]).state
+    return play_lines(*LINES).state
 
 
 def durable(state):
@@ -184,7 +183,7 @@ def test_what_is_in_flight_keeps_a_plain_subscription():
     for mode in ("CLIENT", "TRANSACTED"):
         lines = [f"open {mode}", "consumer 1 topic:t", "get 1", "T: open"]
         lines += ["T: put topic:t A -> enqueued 0..0; S: delivered on=topic:t A@0"]
-        state = play(read_scripts("\n".join([*lines, "close-consumer 1"]))[0]).state
+        state = play_lines(*lines, "close-consumer 1").state
         assert len(state.subscriptions) == 1
         invariants.check(state)
 
@@ -194,10 +193,10 @@ def test_topic_forgets_what_selectors_asked_for():
     lines = ["open CLIENT", 'consumer 1 topic:t selector=color~==~"red"']
     lines += ['consumer 2 topic:t selector=color~==~"red"', 'consumer 3 topic:t selector=n~==~"a"']
     lines += [f"close-consumer {number}" for number in (1, 2)]
-    player = play(read_scripts("\n".join(lines))[0])
+    player = play_lines(*lines)
     topic = player.state.topics["t"]
     assert topic.by_value.asked == [("n", ["a"])]
-    last = play(read_scripts("\n".join([*lines, "close-consumer 3"]))[0])
+    last = play_lines(*lines, "close-consumer 3")
     assert not last.state.topics["t"].by_value
 
 
@@ -207,9 +206,7 @@ def test_what_two_sessions_have_in_flight_keeps_a_shared_subscription():
     lines += ["T: open TRANSACTED", "T: consumer 1 topic:t shared=s", "T: get 1"]
     lines += ["P: open", "P: put topic:t A B -> enqueued 0..1; S: delivered on=topic:t A@0;"]
     lines[-1] += " T: delivered on=topic:t B@1"
-    state = play(
-        read_scripts("\n".join([*lines, "close-consumer 1", "T: close-consumer 1"]))[0]
-    ).state
+    state = play_lines(*lines, "close-consumer 1", "T: close-consumer 1").state
     (subscription,) = state.subscriptions.values()
     assert (subscription.counts[UNACKNOWLEDGED], subscription.counts[UNCOMMITTED_GET]) == (1, 1)
     invariants.check(state)

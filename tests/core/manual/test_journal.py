@@ -7,8 +7,7 @@ import pytest
 from ledgermq.core.queries import questions as query
 from ledgermq.core.queries.manager_status import manager_status
 from support.invariants import whole_state as invariants
-from support.scripts.play import play
-from support.scripts.script import read_scripts
+from support.scripts.play import play_lines
 
 # Position 1 turns it on; the message of position 2 is consumed at once.
 JOURNALED = (
@@ -24,7 +23,7 @@ JOURNALED = (
 
 def state_after(*lines: str):
     """The state after lines of a script."""
-    return play(read_scripts("\n".join(lines))[0]).state
+    return play_lines(*lines).state
 
 
 def pins(*lines: str):

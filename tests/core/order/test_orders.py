@@ -2,8 +2,7 @@
 
 import pytest
 
-from support.scripts.play import play
-from support.scripts.script import read_scripts
+from support.scripts.play import play_lines
 
 # What a get asks for of one message alone, by the option that it gives.
 OF_ONE = ["msg=A", "correlation=a", "group=G", "seq=1", "offset=0", "number=0"]
@@ -13,7 +12,7 @@ OF_ALL = ["logical", "logical all"]
 def orders_after(options: str) -> int:
     """How many orders a queue has once a consumer that asked with these options is closed."""
     lines = f"open CLIENT\ncreate q\nconsumer 1 q\nget 1 {options}\nclose-consumer 1"
-    state = play(read_scripts(lines)[0]).state
+    state = play_lines(lines).state
     return len(state.queues["q"].orders)
 
 

@@ -12,8 +12,7 @@ from ledgermq.protocol.settings import Settings
 from support.checks.calls import calls_of
 from support.invariants import whole_state as invariants
 from support.messages.large_states import LargeState
-from support.scripts.play import play
-from support.scripts.script import read_scripts
+from support.scripts.play import play_lines
 
 UNCHANGED = {one.name: None for one in fields(Settings)}
 QUEUES = 200
@@ -145,4 +144,4 @@ def test_a_limit_of_the_storage_that_is_taken_away_lets_puts_go():
         B: put r C:10 block=9s -> nothing
         alter-manager segments_max=0 -> accepted; B: enqueued 1..1; B: enqueued 0..0
     """
-    play(read_scripts("\n".join(one.strip() for one in lines.strip().splitlines()))[0])
+    play_lines(*(one.strip() for one in lines.strip().splitlines()))

@@ -4,8 +4,7 @@ import pytest
 
 from support.planted.planted_faults import expect_found_by, named
 from support.planted.put_faults import BELIEVED, RESUME_MARKS
-from support.scripts.play import play
-from support.scripts.script import read_scripts
+from support.scripts.play import play_lines
 
 
 @pytest.mark.parametrize("planted", named(RESUME_MARKS))
@@ -37,5 +36,5 @@ def test_a_quota_that_holds_up_for_ever_is_found(planted):
 def test_a_mark_that_cannot_be_is_refused_by_name(settings, detail):
     """What would be wrong together is told together, with its values (§16)."""
     lines = f"open\ncreate q {settings} -> refused setting-invalid"
-    session = play(read_scripts(lines)[0]).state.sessions[0]
+    session = play_lines(lines).state.sessions[0]
     assert session.replies[session.last_sequence].detail == detail

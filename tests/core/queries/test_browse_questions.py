@@ -4,8 +4,7 @@ import pytest
 
 from ledgermq.core.queries import questions
 from ledgermq.protocol.get_options import Options
-from support.scripts.play import play
-from support.scripts.script import read_scripts
+from support.scripts.play import play_lines
 from support.scripts.verbs import group_id
 
 LOGICAL = Options(logical_order=True)
@@ -27,7 +26,7 @@ def page(options=None, **fields):
         "offset": 0,
         **fields,
     }
-    return questions.answer(play(read_scripts(HELD)[0]).state, ask, "QM1", "w")
+    return questions.answer(play_lines(HELD).state, ask, "QM1", "w")
 
 
 def numbers(answer):

@@ -18,8 +18,7 @@ from ledgermq.protocol.outcomes import Accepted, Delivered, Enqueued, Opened, Re
 from ledgermq.selector import parse_selector
 from support.brokers.log_writer import Script, color_header
 from support.checks import checks
-from support.scripts.play import START_US, play
-from support.scripts.script import read_scripts
+from support.scripts.play import START_US, play_lines
 from support.scripts.verbs import identifier
 
 # The nine fields of the status screen (SEQ-13) and the names that a status gives them.
@@ -38,7 +37,7 @@ SCREEN = {
 
 def played(*lines: str):
     """The state after lines of a script."""
-    return play(read_scripts("\n".join(lines))[0]).state
+    return play_lines(*lines).state
 
 
 def status(*lines: str, queue: str = "q"):

@@ -7,8 +7,7 @@ from ledgermq.core.queries import questions as query
 from support.checks.calls import calls_of
 from support.messages.group_state import group_of, state_with_groups
 from support.messages.large_states import LargeState
-from support.scripts.play import play
-from support.scripts.script import read_scripts
+from support.scripts.play import play_lines
 from support.scripts.verbs import group_id
 
 GROUP = bytes(23) + b"g"
@@ -69,7 +68,7 @@ def test_of_a_group_at_most_10_000_gaps_are_told():
     most = " ".join(f"M{at}{{g=G.{2 * at}}}" for at in range(1, 10_001))
     last = "M10001{g=G.20002}"
     lines = ("open", f"put q {most} -> enqueued 0..9999", f"put q {last} -> enqueued 10000..10000")
-    state = play(read_scripts("\n".join(lines))[0], with_model=False).state
+    state = play_lines(*lines, with_model=False).state
     (told,) = query.answer(state, ask("GROUPS"), "QM1", "w").document["groups"]
     assert (told["items"], len(told["missing"])) == (10_001, 10_000)
     assert (told["missing"][0], told["missing"][-1]) == ([1, 1], [19_999, 19_999])

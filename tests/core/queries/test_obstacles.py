@@ -6,13 +6,12 @@ from ledgermq.core.order import orders
 from ledgermq.core.queries import questions as query
 from ledgermq.protocol.documents.fields import status_of
 from ledgermq.protocol.documents.obstacles import QueueObstacles
-from support.scripts.play import play
-from support.scripts.script import read_scripts
+from support.scripts.play import play_lines
 
 
 def obstacles(*lines: str) -> QueueObstacles:
     """The answer to OBSTACLES about queue q after lines of a script."""
-    state = play(read_scripts("\n".join(lines))[0]).state
+    state = play_lines(*lines).state
     found = query.answer(state, {"kind": "OBSTACLES", "queue": "q"}, "QM1", "w")
     assert not found.reason
     return status_of(QueueObstacles, found.document, position=state.position)
@@ -25,7 +24,7 @@ def causes(found: QueueObstacles) -> list[tuple[str, int | None, int | None, int
 
 def test_a_queue_that_is_not_there_is_refused():
     """As every question about a queue is."""
-    state = play(read_scripts("open")[0]).state
+    state = play_lines("open").state
     found = query.answer(state, {"kind": "OBSTACLES", "queue": "q"}, "QM1", "w")
     assert found.reason == "queue-unknown"
 
@@ -343,7 +342,7 @@ def test_consumers_that_select_alike_are_asked_about_each_message_once(monkeypat
     lines = ["open", "put q M*100 -> enqueued 0..99"]
     for number in range(1, 101):
         lines += [f"consumer {number} q selector=JMSPriority>8", f"get 1 consumer={number}"]
-    state = play(read_scripts("\n".join(lines))[0]).state
+    state = play_lines(*lines).state
     monkeypatch.setattr(orders, "matches", counted)
     found = query.answer(state, {"kind": "OBSTACLES", "queue": "q"}, "QM1", "w").document
     assert [one["cause"] for one in found["obstacles"]] == ["nothing-selected"] * 100

@@ -6,13 +6,12 @@ from ledgermq.core.delivery.delivered_messages import delivered_message
 from ledgermq.core.queries import pins as asked
 from ledgermq.core.queries import questions as query
 from ledgermq.protocol.documents.pins import Pin
-from support.scripts.play import play
-from support.scripts.script import read_scripts
+from support.scripts.play import play_lines
 
 
 def pins(*lines: str, limit: int = 20):
     """The answer to PINS after lines of a script."""
-    state = play(read_scripts("\n".join(lines))[0]).state
+    state = play_lines(*lines).state
     return query.answer(state, {"kind": "PINS", "limit": limit}, "QM1", "w").document
 
 
@@ -181,7 +180,7 @@ def test_a_delivery_says_where_a_body_stands_that_was_written_again():
         move q r 0 -> administered 1
         consumer 1 r
     """
-    player = play(read_scripts(script)[0], restarts=True)
+    player = play_lines(script, restarts=True)
     (moved,) = player.state.queues["r"].messages.values()
     assert moved.body_position == (3, 0)
     assert (moved.put_position, moved.put_index) == (2, 0)

@@ -3,8 +3,7 @@
 import pytest
 
 from ledgermq.core.queries import questions
-from support.scripts.play import play
-from support.scripts.script import read_scripts
+from support.scripts.play import play_lines
 
 # Lines after which consumer 1 of the session that is opened first gets nothing, for one reason.
 PAUSED = {
@@ -35,7 +34,7 @@ PAUSED = {
 
 def session_of(lines):
     """What the session that was opened first tells."""
-    state = play(read_scripts("\n".join(map(str.strip, lines.splitlines())))[0]).state
+    state = play_lines(*map(str.strip, lines.splitlines())).state
     ask = {"kind": "SESSION", "session": 0}
     return questions.answer(state, ask, "QM1", "w").document
 

@@ -12,7 +12,7 @@ from ledgermq.core.state.storage import FIRST_SEGMENT
 from ledgermq.processor.checkpoints.blocks import encode_block
 from ledgermq.wire.framing.checkpoint_chunks import encode_block_record
 from support.checks import checks
-from support.scripts.play import play
+from support.scripts.play import play_lines
 from support.scripts.script import read_scripts
 from support.scripts.verbs import identifier
 
@@ -34,14 +34,9 @@ PLAIN = {
 }
 
 
-def played(*lines: str):
-    """The player after lines of a script."""
-    return play(read_scripts("\n".join(lines))[0])
-
-
 def test_block_holds_1024_sequence_numbers():
     """Message 1023 is the last of block 0, 1024 the first of block 1; empty blocks are none."""
-    state = played("open", "put q M*2049 -> enqueued 0..2048").state
+    state = play_lines("open", "put q M*2049 -> enqueued 0..2048").state
     found = list(blocks(state))
     assert [(one["block"], len(one["messages"])) for one in found] == [(0, 1024), (1, 1024), (2, 1)]
     assert found[1]["messages"][0]["sequence"] == 1024
@@ -52,7 +47,7 @@ def test_block_holds_1024_sequence_numbers():
 
 def test_blocks_come_by_creation_of_their_queues():
     """The order of a manifest follows the positions at which queues were created."""
-    state = played(
+    state = play_lines(
         "open",
         "create b",
         "create a",
@@ -67,7 +62,7 @@ def test_blocks_come_by_creation_of_their_queues():
 
 def test_stored_message_has_all_that_delivery_needs():
     """A block's entry tells a message but for its content."""
-    state = played("open", "tick", "put q A B/7:300 +1s -> enqueued 0..1").state
+    state = play_lines("open", "tick", "put q A B/7:300 +1s -> enqueued 0..1").state
     (block,) = blocks(state)
     assert block["messages"][1] == PLAIN | {
         "put_position": 2,
@@ -82,7 +77,7 @@ def test_stored_message_has_all_that_delivery_needs():
 
 def test_open_put_has_no_number_and_no_time_yet():
     """A root tells the uncommitted puts of a session, in put order."""
-    state = played("open TRANSACTED", "put q A/9:5").state
+    state = play_lines("open TRANSACTED", "put q A/9:5").state
     (session,) = root_of(state)["sessions"]
     assert session["open_puts"] == [
         {
@@ -105,13 +100,13 @@ def test_open_put_has_no_number_and_no_time_yet():
 
 def test_full_block_touches_no_other():
     """1,024 messages are one block, not two."""
-    state = played("open", "put q M*1024 -> enqueued 0..1023").state
+    state = play_lines("open", "put q M*1024 -> enqueued 0..1023").state
     assert take_touched_blocks(state) == [(1, 0)]
 
 
 def test_blocks_are_touched_by_numbering_consuming_and_backouts_only():
     """Delivering and returning unseen touch none: a checkpoint's cost follows change (D5)."""
-    player = played("open CLIENT", "put q M*1025 -> enqueued 0..1024", "consumer 1 q")
+    player = play_lines("open CLIENT", "put q M*1025 -> enqueued 0..1024", "consumer 1 q")
     state = player.state
 
     def touched_by(*lines: str):
@@ -136,7 +131,7 @@ def test_blocks_are_touched_by_numbering_consuming_and_backouts_only():
 
 def test_a_checkpoint_that_is_written_whole_takes_every_block_that_holds_messages():
     """Those of all queues, touched or not; what was consumed needs none (D5)."""
-    player = played(
+    player = play_lines(
         "open CLIENT",
         "put q M*1025 -> enqueued 0..1024",
         "put r A -> enqueued 0..0",
@@ -152,7 +147,7 @@ def test_a_checkpoint_that_is_written_whole_takes_every_block_that_holds_message
 
 def test_a_topic_message_touches_the_block_of_each_subscription_that_gets_it():
     """A checkpoint would go without it else; the position of a subscription is its consumer's."""
-    player = played("open", "consumer 1 topic:t", 'consumer 2 topic:t selector=color=="red"')
+    player = play_lines("open", "consumer 1 topic:t", 'consumer 2 topic:t selector=color=="red"')
     take_touched_blocks(player.state)
     (line,) = read_scripts("put topic:t A -> enqueued 0..0")[0].lines
     player.line(line)
@@ -161,7 +156,7 @@ def test_a_topic_message_touches_the_block_of_each_subscription_that_gets_it():
 
 def test_a_backout_touches_the_block_of_its_message():
     """Message 1025 stands in block 1, and nothing else changed."""
-    player = played(
+    player = play_lines(
         "open CLIENT",
         "put q M*1026 -> enqueued 0..1025",
         "consumer 1 q",
@@ -174,7 +169,7 @@ def test_a_backout_touches_the_block_of_its_message():
 
 def test_a_message_that_is_written_again_touches_its_block():
     """The next checkpoint says where its body is now: else it would be read where it was (H24)."""
-    player = played("open", "put q M*2049 -> enqueued 0..2048")
+    player = play_lines("open", "put q M*2049 -> enqueued 0..2048")
     take_touched_blocks(player.state)
     player.line(read_scripts("relocate q#1025 -> administered 1")[0].lines[0])
     assert take_touched_blocks(player.state) == [(1, 1)]
@@ -182,7 +177,7 @@ def test_a_message_that_is_written_again_touches_its_block():
 
 def test_queues_and_connections_keep_their_order_of_creation():
     """A root lists queues and connections as they came, sessions by handle."""
-    state = played("B: open", "A: open", "A: create z", "A: create a", "C: open on=B").state
+    state = play_lines("B: open", "A: open", "A: create z", "A: create a", "C: open on=B").state
     root = root_of(state)
     assert [one["name"] for one in root["queues"]] == ["z", "a"]
     assert [one["connection"] for one in root["connections"]] == [identifier("B"), identifier("A")]
@@ -194,7 +189,7 @@ def test_a_consumer_that_was_closed_is_in_no_group():
     lines = ("put q A{g=G.1} B{g=G.2} C{g=G.3} -> enqueued 0..2", "consumer 1 q")
     lines += ("get 3 logical -> accepted; delivered A@0 B@1 C@2", "ack 1")
     for more, places in (((), 1), (("close-consumer 1", "reject 1 2"), 0)):
-        root = root_of(played("open CLIENT", *lines, *more).state)
+        root = root_of(play_lines("open CLIENT", *lines, *more).state)
         ((consumer,),) = [one["consumers"] for one in root["sessions"]]
         assert (len(consumer["place"]), len(consumer["settled_place"])) == (places, places)
 
@@ -214,12 +209,12 @@ def test_digest_tells_states_apart():
         (*common, "recover 1 -> returned 1"),
         (*common, "alter q gets_disabled=yes"),
     ]
-    assert len({checks.digest(played(*lines).state) for lines in variants}) == len(variants)
+    assert len({checks.digest(play_lines(*lines).state) for lines in variants}) == len(variants)
 
 
 def test_a_taken_block_stays_as_it_was_when_the_state_goes_on():
     """Consumed, backed out and put messages change nothing of what was taken before (D5)."""
-    player = played(
+    player = play_lines(
         "open CLIENT",
         "put q M*1025 -> enqueued 0..1024",
         "consumer 1 q",

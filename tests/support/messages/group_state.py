@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from support.scripts.play import play
-from support.scripts.script import read_scripts
+from support.scripts.play import play_lines
 from support.scripts.verbs import group_id
 
 LINES = (
@@ -22,7 +21,7 @@ LINES = (
 
 def state_with_groups():
     """Group G of three items, two of them in the hands of G; group H with a clash."""
-    return play(read_scripts("\n".join(LINES))[0]).state
+    return play_lines(*LINES).state
 
 
 def group_of(state, name="G"):

@@ -43,7 +43,7 @@ from support.model.fold import Model
 from support.scripts.describe import describe, matches, segment_word, spoken
 from support.scripts.handling_verbs import selection_of
 from support.scripts.protocol_pages import refusals_of
-from support.scripts.script import Line, Script, ScriptError, time_us
+from support.scripts.script import Line, Script, ScriptError, read_scripts, time_us
 from support.scripts.verbs import VERBS, get_options, group_id, selector_text
 
 START_US = 1_790_000_000_000_000
@@ -454,3 +454,9 @@ def play(script: Script, *, with_model: bool = True, restarts: bool = False) -> 
             error.add_note(f"{script.source} line {line.number}: {line.text}")
             raise
     return player
+
+
+def play_lines(*lines: str, **how: bool) -> Player:
+    """Plays lines of one script, as `play` does."""
+    (script,) = read_scripts("\n".join(lines))
+    return play(script, **how)

@@ -22,8 +22,7 @@ from ledgermq.wire.framing.codec import (
 from ledgermq.wire.framing.schemas import ASK, by_name, names
 from support.checks import checks
 from support.checks.samples import VARIANTS, record_names, sample
-from support.scripts.play import START_US, play
-from support.scripts.script import read_scripts
+from support.scripts.play import START_US, play_lines
 
 OPERATIONS = [name for name in record_names() if name.startswith("ledgermq.operation.")]
 OUTCOMES = [
@@ -193,7 +192,7 @@ def ready_state() -> checks.Frozen:
         "get 2 -> accepted; delivered A@0 B@1",
         "put text X",
     )
-    return checks.freeze(play(read_scripts("\n".join(lines))[0]).state)
+    return checks.freeze(play_lines(*lines).state)
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
