@@ -16,8 +16,7 @@ from ledgermq.core.state.message_states import (
 from ledgermq.core.state.records import Times
 from ledgermq.protocol.outcomes import Accepted
 from support.invariants import whole_state as invariants
-from support.scripts.play import play, play_lines
-from support.scripts.script import read_scripts
+from support.scripts.play import play_lines
 from support.scripts.verbs import identifier
 
 LINES = (
@@ -316,8 +315,8 @@ def test_broken_state_is_found(broken, text):
 
 def test_suspected_and_unconfirmed_sessions_may_have_deadlines():
     """A deadline alone is no fault."""
-    script = read_scripts("\n".join(("open", "B: open", "B: alive", "suspect B -> B: suspected")))
-    invariants.check(play(script[0]).state)
+    player = play_lines("open", "B: open", "B: alive", "suspect B -> B: suspected")
+    invariants.check(player.state)
 
 
 def test_256_replies_are_not_too_many():
@@ -331,5 +330,4 @@ def test_256_replies_are_not_too_many():
 
 def test_lingering_consumer_with_deliveries_is_sound():
     """A closed consumer stays as long as it has deliveries in flight."""
-    script = read_scripts("\n".join((*LINES, "close-consumer 1")))
-    invariants.check(play(script[0]).state)
+    invariants.check(play_lines(*LINES, "close-consumer 1").state)

@@ -12,8 +12,7 @@ from ledgermq.core.state.message_states import AVAILABLE, DELAYED, DROPPED, MOVE
 from ledgermq.core.state.records import Message
 from ledgermq.protocol.settings import DEFAULTS
 from support.invariants import whole_state as invariants
-from support.scripts.play import Player, play_lines
-from support.scripts.script import read_scripts
+from support.scripts.play import play_lines
 
 LINES = (
     "open CLIENT redelivery=5s",
@@ -111,13 +110,10 @@ def test_a_delay_that_is_over_leaves_nothing_behind():
 
 def test_begin_and_end_of_a_delay_touch_the_message_for_the_next_checkpoint():
     """A checkpoint tells until when a message is delayed, so both change its block (D5)."""
-    player = Player()
-    for line in read_scripts("\n".join(LINES[:-1]))[0].lines:
-        player.line(line)
+    player = play_lines(*LINES[:-1])
     for text in (LINES[-1], "tick +5s"):
         take_touched_blocks(player.state)
-        for line in read_scripts(text)[0].lines:
-            player.line(line)
+        player.go_on(text)
         assert take_touched_blocks(player.state) == [(1, 0)], text
 
 
@@ -130,13 +126,10 @@ def test_a_delay_is_worked_out_in_no_time_after_any_number_of_backouts():
     """A message that came back a thousand million times grows its delay within milliseconds."""
     lines = ("open CLIENT", "create q redelivery_override=100ms multiplier=101", "consumer 1 q")
     lines += ("get 1", "put q A -> enqueued 0..0; delivered A@0")
-    player = Player(with_model=False)
-    for line in read_scripts("\n".join(lines))[0].lines:
-        player.line(line)
+    player = play_lines(*lines, with_model=False)
     for state in (player.state, player.thawed):
         state.queues["q"].messages[0].backout_count = 10**9
     begin = time.perf_counter()
-    for line in read_scripts("recover 1 -> returned 1")[0].lines:
-        player.line(line)
+    player.go_on("recover 1 -> returned 1")
     assert time.perf_counter() - begin < 1
     assert player.state.queues["q"].counts[DELAYED] == 1

@@ -7,7 +7,6 @@ import re
 import pytest
 
 from support.scripts.play import Player, play_lines
-from support.scripts.script import read_scripts
 
 IN_USE = """
 A: open CLIENT client=c
@@ -21,8 +20,7 @@ A: close-consumer 1
 
 def detail_of(player: Player, line: str) -> str:
     """The text of the refusal that a line is answered with."""
-    for one in read_scripts(line)[0].lines:
-        player.line(one)
+    player.go_on(line)
     session = player.state.sessions[0]
     return session.replies[session.last_sequence].detail
 
@@ -38,9 +36,7 @@ def detail_of(player: Player, line: str) -> str:
 )
 def test_who_holds_what_is_named_where_a_subscription_cannot_end(line, restarts):
     """With unsettled deliveries and no consumer it is not made anew, nor deleted (decision 33)."""
-    player = Player(restarts=restarts)
-    for one in read_scripts(IN_USE)[0].lines:
-        player.line(one)
+    player = play_lines(IN_USE, restarts=restarts)
     assert "session 0 of client id 'c' has 0 consumers and holds 2 deliveries" in detail_of(
         player, line
     )
@@ -63,8 +59,6 @@ def test_of_many_users_a_refusal_names_some_and_counts_the_rest():
 )
 def test_of_which_kind_a_name_is_taken_is_said(stands, asked, kind):
     """The name is for subscriptions of one kind: who asks for the other learns which (SES-60)."""
-    player = Player()
-    for one in read_scripts(f"A: open CLIENT client=c\nA: consumer 1 topic:t {stands}")[0].lines:
-        player.line(one)
+    player = play_lines("A: open CLIENT client=c", f"A: consumer 1 topic:t {stands}")
     detail = detail_of(player, f"A: consumer 2 topic:t {asked} -> refused subscription-differs")
     assert detail == f"subscription 's' of client id 'c' is {kind}: use another name"

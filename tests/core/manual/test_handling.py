@@ -6,14 +6,7 @@ from ledgermq.core.queries import questions as query
 from support.messages.selections import of_queue
 from support.planted.planted_faults import expect_found_by, named
 from support.planted.put_faults import HANDLING
-from support.scripts.play import Player, play
-from support.scripts.script import read_scripts
-
-
-def played(*lines: str, with_model: bool = True) -> Player:
-    """A player that has played lines."""
-    (script,) = read_scripts("\n".join(lines))
-    return play(script, with_model=with_model)
+from support.scripts.play import Player, play_lines
 
 
 def asked(player: Player, *, limit: int = 100, to_origin: bool = False, **selection):
@@ -26,7 +19,7 @@ def asked(player: Player, *, limit: int = 100, to_origin: bool = False, **select
 @pytest.fixture(scope="module")
 def deep():
     """A queue with 20,001 messages, of which the last one is red."""
-    return played(
+    return play_lines(
         "open",
         "create r",
         "put q M*10000 -> enqueued 0..9999",
@@ -71,7 +64,7 @@ def test_one_operation_touches_10_000_messages_at_most(deep, limit):
 
 def test_at_most_1_000_ranges_of_numbers_are_named():
     """A selection that names more is refused (selection-invalid)."""
-    player = played("open", "put q A -> enqueued 0..0")
+    player = play_lines("open", "put q A -> enqueued 0..0")
     ranges = [{"first": one, "last": one} for one in range(0, 2_002, 2)]
     assert asked(player, sequences=ranges[:1_000]).document["affected"] == 1
     assert asked(player, sequences=ranges).reason == "selection-invalid"
@@ -79,7 +72,7 @@ def test_at_most_1_000_ranges_of_numbers_are_named():
 
 def test_a_question_shows_as_many_messages_as_it_asked_for_and_counts_all():
     """The messages come in order of their numbers, at most 1 MiB of content, one at least."""
-    player = played("open", "put q A/1:1048576 B/9 C -> enqueued 0..2")
+    player = play_lines("open", "put q A/1:1048576 B/9 C -> enqueued 0..2")
     for limit, shown in ((0, []), (-1, []), (1, [0]), (9, [0])):
         told = asked(player, limit=limit)
         assert told.document["affected"] == 3
@@ -89,7 +82,7 @@ def test_a_question_shows_as_many_messages_as_it_asked_for_and_counts_all():
 
 def test_a_question_without_selection_is_refused():
     """A writer that left it out is told so (selection-invalid)."""
-    player = played("open", "create q")
+    player = play_lines("open", "create q")
     told = query.answer(
         player.state, {"kind": "SELECT_MESSAGES", "selection": None}, "QM1", "worker"
     )
@@ -98,7 +91,7 @@ def test_a_question_without_selection_is_refused():
 
 def test_a_question_changes_nothing():
     """A dry run may be asked for at any time."""
-    player = played(
+    player = play_lines(
         "open", "put q A B -> enqueued 0..1", "create e", "move q e 0 -> administered 1"
     )
     before = player.state.position

@@ -13,7 +13,6 @@ from ledgermq.processor.checkpoints.blocks import encode_block
 from ledgermq.wire.framing.checkpoint_chunks import encode_block_record
 from support.checks import checks
 from support.scripts.play import play_lines
-from support.scripts.script import read_scripts
 from support.scripts.verbs import identifier
 
 # What a checkpoint tells of a message to which nothing happened and that asks for nothing.
@@ -111,8 +110,7 @@ def test_blocks_are_touched_by_numbering_consuming_and_backouts_only():
 
     def touched_by(*lines: str):
         take_touched_blocks(state)
-        for line in read_scripts("\n".join(lines))[0].lines:
-            player.line(line)
+        player.go_on(*lines)
         return take_touched_blocks(state)
 
     assert take_touched_blocks(state) == [(1, 0), (1, 1)]
@@ -149,8 +147,7 @@ def test_a_topic_message_touches_the_block_of_each_subscription_that_gets_it():
     """A checkpoint would go without it else; the position of a subscription is its consumer's."""
     player = play_lines("open", "consumer 1 topic:t", 'consumer 2 topic:t selector=color=="red"')
     take_touched_blocks(player.state)
-    (line,) = read_scripts("put topic:t A -> enqueued 0..0")[0].lines
-    player.line(line)
+    player.go_on("put topic:t A -> enqueued 0..0")
     assert take_touched_blocks(player.state) == [(1, 0)]
 
 
@@ -163,7 +160,7 @@ def test_a_backout_touches_the_block_of_its_message():
         "get 1026 -> accepted; delivered M0..999@0; delivered M1000..1025@1000",
     )
     take_touched_blocks(player.state)
-    player.line(read_scripts("recover 1026 -> returned 1026")[0].lines[0])
+    player.go_on("recover 1026 -> returned 1026")
     assert take_touched_blocks(player.state) == [(1, 1)]
 
 
@@ -171,7 +168,7 @@ def test_a_message_that_is_written_again_touches_its_block():
     """The next checkpoint says where its body is now: else it would be read where it was (H24)."""
     player = play_lines("open", "put q M*2049 -> enqueued 0..2048")
     take_touched_blocks(player.state)
-    player.line(read_scripts("relocate q#1025 -> administered 1")[0].lines[0])
+    player.go_on("relocate q#1025 -> administered 1")
     assert take_touched_blocks(player.state) == [(1, 1)]
 
 
@@ -228,7 +225,6 @@ def test_a_taken_block_stays_as_it_was_when_the_state_goes_on():
         "ack 5..5",
         "recover 8 -> returned 4",
     )
-    for line in read_scripts("\n".join(lines))[0].lines:
-        player.line(line)
+    player.go_on(*lines)
     assert [encode_block(one) for one in taken] == before
     assert [encode_block_record(one) for one in blocks(player.state)] != before

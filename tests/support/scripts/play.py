@@ -175,6 +175,12 @@ class Player:
         if self.restarts:
             self.state = self.thawed
 
+    def go_on(self, *lines: str) -> None:
+        """Plays further lines."""
+        (script,) = read_scripts("\n".join(lines))
+        for line in script.lines:
+            self.line(line)
+
     def line(self, line: Line) -> None:
         """Plays one line."""
         self.clock_us += line.elapse_us
