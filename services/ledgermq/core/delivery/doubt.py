@@ -29,6 +29,7 @@ def was_lost(session: Session, delivery: int, message: Message) -> None:
 def tell_handed_through(entry: Entry, session: Session, through: int) -> None:
     """Notes that all deliveries through this number were handed to the application."""
     before, session.handed_through = session.handed_through, min(through, session.next_delivery - 1)
+    # What is in doubt was not handed over before.
     numbers = range(before + 1, session.handed_through + 1)
     told = [session.deliveries[one].consumer for one in numbers if one in session.deliveries]
     doubting = {one for one in told if one is not None and one.doubt}
