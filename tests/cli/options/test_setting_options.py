@@ -19,6 +19,12 @@ def test_durations_have_units(text, milliseconds):
     assert Duration(-1).convert(text, None, None) == milliseconds
 
 
+@pytest.mark.parametrize("text", ["0.1ms", "0.0001", "0.00000001h"])
+def test_a_duration_below_a_millisecond_is_one_and_not_none(text):
+    """0 would mean that a message lives for ever; a program's `time_to_live` is rounded so too."""
+    assert Duration().convert(text, None, None) == 1
+
+
 @pytest.mark.parametrize("text", ["", "soon", "-1", "3 weeks", "1e3"])
 def test_what_is_no_duration_is_wrong_use(text):
     """The message says what one looks like."""

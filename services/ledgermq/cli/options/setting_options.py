@@ -47,7 +47,9 @@ def _milliseconds(none: int | None, most: int, text: str) -> int:
     if found is None:
         or_none = "" if none is None else ", or none"
         raise ValueError(f"{text!r} is no duration: write 500ms, 30s, 10m, 12h or 7d{or_none}")
-    milliseconds = int(Decimal(found[1]) * _UNITS_MS[found[2] or "s"])
+    exactly = Decimal(found[1]) * _UNITS_MS[found[2] or "s"]
+    # 0 often means that there is no such time.
+    milliseconds = max(1, int(exactly)) if exactly else 0
     if milliseconds > LONG_MAX:
         raise ValueError(f"{text} is more than a record of the log can hold")
     if milliseconds > most:
