@@ -81,6 +81,7 @@ def move(
     assert after in MOVES[before], f"{NAMES[before]} to {NAMES[after]} is no move"
     if not messages:
         return
+    store.taken = None
     count, size_bytes = len(messages), bytes_of(messages)
     counts, sizes = store.counts, store.sizes
     if not isinstance(store, Subscription):

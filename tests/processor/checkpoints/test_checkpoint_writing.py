@@ -246,3 +246,20 @@ def test_the_codec_gets_a_long_root_in_parts(large, codec_calls):
     assert (len(root["queues"]), sum(sizes), max(sizes)) == (2_001, 2_001 + 2 + 1, 63)
     whole = [*map(checkpoint_chunks._with_replies, root["sessions"])]
     assert value == encode_record(checkpoint_chunks.ROOT, root | {"sessions": whole})
+
+
+def _entries_in(datum) -> list[dict]:
+    """The queues among what the codec was given: one by itself, or those of a list."""
+    return [datum] if "next_sequence" in datum else datum.get("queues", [])
+
+
+def test_only_queues_that_changed_are_encoded_again(monkeypatch, large, codec_calls):
+    """Of 2,001 queues one was put to; the others have their bytes from the checkpoint before."""
+    desk = Desk(monkeypatch, large.state)
+    desk.checkpoint()
+    large.put(large.open(), "queue:queue-7")
+    codec_calls.clear()
+    manifest = desk.checkpoint()
+    encoded = [one["name"] for datum in codec_calls for one in _entries_in(datum)]
+    assert encoded == ["queue-7"]
+    assert manifest["digest"] == checks.digest(large.state)

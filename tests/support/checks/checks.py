@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any, NamedTuple, cast
 
-from ledgermq.core.snapshot.state_records import blocks, restore, root_of, taken_block
+from ledgermq.core.snapshot.state_records import blocks, restore, root_of, take_root, taken_block
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.processor.checkpoints.blocks import encode_block
+from ledgermq.processor.checkpoints.roots import encode_taken_root
 from ledgermq.protocol.operations import Operation, Unreadable
 from ledgermq.protocol.outcomes import Addressed, Delivered, DeliveredMessage, Outcome
 from ledgermq.wire.framing.checkpoint_chunks import (
@@ -54,7 +55,9 @@ def freeze(state: QueueManager) -> Frozen:
         assert taken is not None, "the block is there"
         assert encode_block(taken) == values, "a worker would write another block"
         found += values
-    return Frozen(encode_root(root_of(state)), tuple(found))
+    root = encode_root(root_of(state))
+    assert encode_taken_root(take_root(state)) == root, "a worker would write another Root"
+    return Frozen(root, tuple(found))
 
 
 def told_blocks(state: QueueManager) -> Iterator[dict[str, Any]]:

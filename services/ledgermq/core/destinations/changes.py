@@ -151,6 +151,7 @@ def _change(entry: Entry, found: Queue, operation: Create | Alter) -> Refusal | 
     refusal = check_targets(entry.state, found.destination, settings)
     if refusal is not None:
         return refusal
+    found.taken = None
     found.resume_mark = changed_mark(found.resume_mark, *marks)
     set_deduplication(found, *deduplication, entry.state.time)
     if operation.inherits_redelivery is not None:

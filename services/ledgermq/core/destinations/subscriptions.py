@@ -222,6 +222,7 @@ def _end_but_for_held(entry: Entry, subscription: Subscription) -> None:
     if not subscription.has_ended:
         del state.subscriptions[subscription.key]
         hand_no_more(subscription)
+        subscription.taken = None
         subscription.name += f"#{subscription.created_position}"
         subscription.key = SubscriptionKey(ENDED, subscription.name, subscription.key.client_id)
         state.subscriptions[subscription.key] = subscription

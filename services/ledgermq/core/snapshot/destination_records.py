@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from ledgermq.core.destinations.bindings import add_binding
 from ledgermq.core.destinations.by_name import add_destination, find_destination
@@ -19,15 +19,10 @@ from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import DISPLACED, GONE_BY, PUBLISHED
 from ledgermq.core.state.records import Queue, Subscription, Topic
 from ledgermq.core.state.resume_mark import ResumeMark
+from ledgermq.core.state.taken import Taken
 from ledgermq.core.state.topics import Publication, SubscriptionKey
-from ledgermq.protocol.settings import (
-    DEFAULTS,
-    Settings,
-    changed,
-    redelivery_of,
-    settings_record,
-)
-from ledgermq.selector import Selector, parse_selector, text_of
+from ledgermq.protocol.settings import DEFAULTS, changed, redelivery_of, settings_record
+from ledgermq.selector import parse_selector, text_of
 
 COUNTED: Final = (
     "name",
@@ -49,16 +44,37 @@ SUBSCRIPTION: Final = Fields(*COUNTED, "shared", "no_local", "added")
 BINDING: Final = Fields("topics", "destination", "created_position")
 
 
-def take_destinations(state: QueueManager) -> Make:
-    """Takes what there is of queues, topics and subscriptions; what it returns makes the record."""
-    destinations = [*state.destinations]
-    topics, subscriptions = state.topics.values(), state.subscriptions.values()
-    queues_taken = [_take_queue(one) for one in state.queues.values()]
-    topics_taken = [_take(one, TOPIC) for one in topics]
-    subscriptions_taken = [
-        _take(one, SUBSCRIPTION, subscribed=(one.topic.name, one.key, one.selector))
-        for one in subscriptions
+def take_stores(state: QueueManager, *, anew: bool) -> dict[str, list[Taken]]:
+    """Takes queues, topics and subscriptions, by the names of their lists; see `entry_of`.
+
+    What was taken before and did not change is taken as it was then, unless all is taken `anew`.
+    """
+    places: dict[str, Mapping[Any, Queue]] = {
+        "queues": state.queues,
+        "topics": state.topics,
+        "subscriptions": state.subscriptions,
+    }
+    return {
+        kind: [(None if anew else one.taken) or _take(one, keep=not anew) for one in found.values()]
+        for kind, found in places.items()
+    }
+
+
+def take_beside(state: QueueManager) -> Make:
+    """Takes what stands beside the entries of queues, topics and subscriptions."""
+    # Few of very many have more than stands in their entries.
+    destinations = [
+        one
+        for one in state.destinations
+        if one.sources
+        or one.deduplication is not None
+        or one.resume_mark is not None
+        or not one.inherits_redelivery
+        or one.single_active_consumer
+        or one.newest is not None
+        or one.gone[DISPLACED]
     ]
+    topics, subscriptions = state.topics.values(), state.subscriptions.values()
     sources = [(one.destination, one.sources.copy()) for one in destinations if one.sources]
     known_ids = [
         (one.destination, found.window_ms, found.ids_max, list(found.ids.items()))
@@ -84,16 +100,13 @@ def take_destinations(state: QueueManager) -> Make:
         "single_active": [one.destination for one in destinations if one.single_active_consumer],
         "active_consumers": [
             {"store": created, "session": one.session.handle, "consumer": one.number}
-            for created, store in sorted(state.stores.items())
-            if store.active is not None and (one := active_consumer(store)) is not None
+            for created in sorted(key for key, store in state.stores.items() if store.active)
+            if (one := active_consumer(state.stores[created])) is not None
         ],
         "displacements": _displacement_entries([*destinations, *subscriptions]),
         "moving_unrouted": [one.destination for one in topics if one.moves_unrouted],
     }
     return lambda: {
-        "queues": [_queue_entry(one) for one in queues_taken],
-        "topics": [_topic_entry(one) for one in topics_taken],
-        "subscriptions": [_subscription_entry(one) for one in subscriptions_taken],
         "sources": [
             {"destination": destination, "name": name, "partition": partition, "taken": taken}
             for destination, found in sources
@@ -146,50 +159,40 @@ def _restore_resume_marks(state: QueueManager, root: Record) -> None:
             found.resume_mark = mark
 
 
-class _Taken(NamedTuple):
-    """A queue, topic or subscription as it was: nothing in it changes any more."""
-
-    fields: tuple[Any, ...]
-    settings: Settings
-    owner: bytes
-    gone: dict[str, int]
-    received: tuple[int, ...]
-    parked: dict[bytes, int]
-    # Of queues: None, or the consumers by bucket. Of subscriptions: topic, key and selector.
-    bonds: list[Record] | None
-    subscribed: tuple[str, SubscriptionKey, Selector | None] | None
+def entry_of(kind: str, taken: Taken) -> Record:
+    """The entry of what was taken, for the list of a kind."""
+    return _ENTRIES[kind](taken)
 
 
-def _take(
-    found: Queue,
-    fields: Fields,
-    bonds: list[Record] | None = None,
-    subscribed: tuple[str, SubscriptionKey, Selector | None] | None = None,
-) -> _Taken:
-    order = found.group_order
-    return _Taken(
-        fields.taken(found),
-        found.own_settings,
-        b"" if found.owner is None else found.owner.identity,
-        found.gone.copy(),
-        tuple(found.received) if found.received else (),
-        order.parked.copy() if order is not None else {},
+def _take(store: Queue, *, keep: bool) -> Taken:
+    bonds, subscribed, order = None, None, store.group_order
+    if isinstance(store, Subscription):
+        fields = SUBSCRIPTION
+        subscribed = (store.topic.name, store.key, store.selector)
+    else:
+        fields = TOPIC if isinstance(store, Topic) else QUEUE
+        if store.affinity is not None:
+            bonds = [
+                {"bucket": bucket, "session": one.session.handle, "consumer": one.number}
+                for bucket, one in sorted(store.affinity.bonds.items())
+            ]
+    found = Taken(
+        fields.taken(store),
+        store.own_settings,
+        b"" if store.owner is None else store.owner.identity,
+        tuple(store.gone.values()),
+        tuple(store.received) if store.received else (),
+        order.parked.copy() if order is not None else None,
         bonds,
         subscribed,
     )
+    # Bonds, and what was received or is parked, change without a mark.
+    if keep and store.affinity is None and order is None and store.received is None:
+        store.taken = found
+    return found
 
 
-def _take_queue(queue: Queue) -> _Taken:
-    if queue.affinity is None:
-        return _take(queue, QUEUE)
-    bonds = [
-        {"bucket": bucket, "session": one.session.handle, "consumer": one.number}
-        for bucket, one in sorted(queue.affinity.bonds.items())
-    ]
-    return _take(queue, QUEUE, bonds)
-
-
-def _queue_entry(taken: _Taken) -> Record:
+def _queue_entry(taken: Taken) -> Record:
     return {
         **QUEUE.record(taken.fields),
         **_settings_and_owner(taken),
@@ -200,35 +203,36 @@ def _queue_entry(taken: _Taken) -> Record:
     }
 
 
-def _topic_entry(taken: _Taken) -> Record:
+def _topic_entry(taken: Taken) -> Record:
     entry = TOPIC.record(taken.fields) | _settings_and_owner(taken) | _gone_entry(taken)
     # A topic removes none.
     del entry["removed_by_administration"]
     return entry
 
 
-def _gone_entry(taken: _Taken) -> Record:
+def _gone_entry(taken: Taken) -> Record:
     # What was displaced is told beside.
-    return {name: taken.gone[cause] for name, cause in GONE_BY.items() if cause != DISPLACED}
+    gone = zip(GONE_BY.items(), taken.gone, strict=True)
+    return {name: count for (name, cause), count in gone if cause != DISPLACED}
 
 
 def _restore_gone(store: Queue, entry: Record) -> None:
     store.gone = {cause: entry.get(name, 0) for name, cause in GONE_BY.items()}
 
 
-def _settings_and_owner(taken: _Taken) -> Record:
+def _settings_and_owner(taken: Taken) -> Record:
     return {"settings": settings_record(taken.settings), "owner": taken.owner}
 
 
-def _order_entry(taken: _Taken) -> Record:
-    parked = taken.parked.items()
+def _order_entry(taken: Taken) -> Record:
+    parked = taken.parked.items() if taken.parked else ()
     return {
         "received": list(taken.received),
         "parked": [{"key": key, "sequence": sequence} for key, sequence in parked],
     }
 
 
-def _subscription_entry(taken: _Taken) -> Record:
+def _subscription_entry(taken: Taken) -> Record:
     assert taken.subscribed is not None, "taken of a subscription"
     topic, key, selector = taken.subscribed
     return {
@@ -239,6 +243,13 @@ def _subscription_entry(taken: _Taken) -> Record:
         "topic": topic,
         "selector": text_of(selector),
     }
+
+
+_ENTRIES: Final[dict[str, Callable[[Taken], Record]]] = {
+    "queues": _queue_entry,
+    "topics": _topic_entry,
+    "subscriptions": _subscription_entry,
+}
 
 
 def store_name(queue: Queue) -> str:

@@ -14,12 +14,14 @@ from ledgermq.core.moves import restore_states
 from ledgermq.core.order.orders import fill_orders, restore_group_order
 from ledgermq.core.sessions.consumers import join_queue
 from ledgermq.core.snapshot.destination_records import (
+    entry_of,
     restore_active_and_bonded,
     restore_destinations,
     restore_owners,
     restore_publications,
     store_name,
-    take_destinations,
+    take_beside,
+    take_stores,
 )
 from ledgermq.core.snapshot.fields import Fields, Make, Record
 from ledgermq.core.snapshot.message_records import is_plain, message_from, stored_message
@@ -45,6 +47,7 @@ from ledgermq.core.snapshot.storage_records import (
 )
 from ledgermq.core.state.manager import QueueManager, new_state
 from ledgermq.core.state.records import Message
+from ledgermq.core.state.taken import Taken
 from ledgermq.protocol.limits import BLOCK_MESSAGES
 
 MANAGER: Final = Fields(
@@ -70,18 +73,32 @@ class TakenBlock(NamedTuple):
     messages: list[Message | Record]
 
 
+class TakenRoot(NamedTuple):
+    """A Root as it was at one moment: `stores` by the names of their lists, `rest` makes the rest.
+
+    Of what is in `stores`, `entry_of` makes the entries.
+    """
+
+    stores: dict[str, list[Taken]]
+    rest: Make
+
+
 def root_of(state: QueueManager) -> Record:
     """The Root of a state; replies stay outcome objects for the codec to write."""
-    return take_root(state)()
+    taken = take_root(state, anew=True)
+    return taken.rest() | {
+        name: [entry_of(name, one) for one in found] for name, found in taken.stores.items()
+    }
 
 
-def take_root(state: QueueManager) -> Make:
-    """Takes the Root of a state; what it returns makes it as it was, when the state goes on.
+def take_root(state: QueueManager, *, anew: bool = False) -> TakenRoot:
+    """Takes the Root of a state, to be made of that when the state goes on.
 
-    Taking costs a tenth of what the record and its bytes do, and there may be many queues.
+    There may be many queues: those that did not change are taken as they were, unless all are to
+    be taken `anew`. Taking one costs a tenth of what its record and its bytes do.
     """
     active = state.active_version
-    destinations = take_destinations(state)
+    beside = take_beside(state)
     connections = [CONNECTION.taken(one) for one in state.connections.values()]
     sessions = [take_session(one) for one in state.sessions.values()]
     rest = {
@@ -95,23 +112,24 @@ def take_root(state: QueueManager) -> Make:
         "open_ids": open_id_entries(state),
         "offered_version": state.offered_version if state.offered_version > active else 0,
     }
-    return lambda: {
-        **destinations(),
-        "connections": [CONNECTION.record(one) for one in connections],
-        "sessions": [make() for make in sessions],
-        **rest,
-    }
+    return TakenRoot(
+        take_stores(state, anew=anew),
+        lambda: {
+            **beside(),
+            "connections": [CONNECTION.record(one) for one in connections],
+            "sessions": [make() for make in sessions],
+            **rest,
+        },
+    )
 
 
 def take_touched_blocks(state: QueueManager) -> list[tuple[int, int]]:
     """Blocks changed since the last call, and forgets that they were; queues by their creation."""
-    touched = [
-        (created, block)
-        for created, queue in state.stores.items()
-        for block in queue.touched_blocks
-    ]
-    for queue in state.stores.values():
-        queue.touched_blocks.clear()
+    touched: list[tuple[int, int]] = []
+    for created, queue in state.stores.items():
+        if queue.touched_blocks:
+            touched += [(created, block) for block in queue.touched_blocks]
+            queue.touched_blocks.clear()
     return touched
 
 

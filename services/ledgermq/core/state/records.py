@@ -26,6 +26,7 @@ from ledgermq.core.state.message_states import (
 )
 from ledgermq.core.state.resume_mark import ResumeMark
 from ledgermq.core.state.storage import Segment
+from ledgermq.core.state.taken import Taken
 from ledgermq.core.state.topics import ENDED, Binding, Publication, SubscriptionKey
 from ledgermq.core.structures.available import Available
 from ledgermq.core.structures.by_value import ByValue
@@ -312,6 +313,8 @@ class Queue:
     resume_mark: ResumeMark | None = None
     # Blocks changed since the checkpointer looked last; nothing in the fold reads it.
     touched_blocks: dict[int, None] = field(default_factory=dict)
+    # What the last checkpoint told of it, None once that changed; nothing in the fold reads it.
+    taken: Taken | None = None
 
     @property
     def retires(self) -> bool:

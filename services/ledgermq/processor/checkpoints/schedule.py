@@ -139,7 +139,8 @@ class CheckpointSchedule:
             return False
         if now - self._tried_at >= settings.checkpoint_seconds:
             return True
-        blocks = sum(len(queue.touched_blocks) for queue in folder.state.stores.values())
+        stores = folder.state.stores.values()
+        blocks = sum(len(touched) for one in stores if (touched := one.touched_blocks))
         return blocks >= settings.checkpoint_blocks
 
     def _answer_waiting(self, folder: Folder, answers: Answerer) -> None:

@@ -30,6 +30,7 @@ from confluent_kafka import KafkaException, Producer
 
 from ledgermq.core.snapshot.state_records import (
     TakenBlock,
+    TakenRoot,
     take_root,
     take_touched_blocks,
     taken_block,
@@ -41,6 +42,7 @@ from ledgermq.processor.checkpoints.blocks import encode_block
 from ledgermq.processor.checkpoints.contents import Contents, contents_of, manifest_of
 from ledgermq.processor.checkpoints.digests import chunk_digest, record_digest
 from ledgermq.processor.checkpoints.loading import Loaded, StoredManifest
+from ledgermq.processor.checkpoints.roots import encode_taken_root
 from ledgermq.processor.checkpoints.stored_records import (
     checkpoint_producer,
     write_all,
@@ -49,7 +51,7 @@ from ledgermq.processor.checkpoints.stored_records import (
 from ledgermq.processor.lanes.lanes import LaneWriter, SendMark
 from ledgermq.processor.worker.crash_points import crash_point
 from ledgermq.processor.worker.logs import KAFKA_LOGGER, ManagerLog
-from ledgermq.wire.framing.checkpoint_chunks import MANIFEST, encode_root
+from ledgermq.wire.framing.checkpoint_chunks import MANIFEST
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key, parse_key
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.topics.ledger import Ledger
@@ -79,7 +81,7 @@ class Snapshot:
     record_digest: bytes
     version: int
     chain: bytes
-    root: Callable[[], dict[str, Any]]
+    root: TakenRoot
     taking_seconds: float
     taken: dict[tuple[int, int], TakenBlock | None]
     stores: frozenset[int]
@@ -147,7 +149,7 @@ class Checkpointer:
         for key in [key for key in self._blocks if key[0] not in snapshot.stores]:
             del self._blocks[key]
         blocks = ((name, key[1], found) for key, (name, found) in sorted(self._blocks.items()))
-        contents = contents_of(encode_root(snapshot.root()), blocks, self._note)
+        contents = contents_of(encode_taken_root(snapshot.root), blocks, self._note)
         known = frozenset(contents.needed)
         for digest in [one for one in self._unwritten if one not in known]:
             del self._unwritten[digest]

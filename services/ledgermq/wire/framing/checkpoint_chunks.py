@@ -44,7 +44,7 @@ class ChunkError(ValueError):
 
 
 def encode_root(root: Record) -> bytes:
-    """The bytes of a Root whose replies are outcomes.
+    """The bytes of a Root whose replies are outcomes; all entries of a list may be bytes already.
 
     Its lists are encoded some entries at a time: no other thread has a turn while the codec works.
     """

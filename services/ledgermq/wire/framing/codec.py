@@ -238,11 +238,17 @@ def encode_in_parts(full_name: str, datum: dict[str, Any]) -> bytes:
 
 
 def _list_parts(schema: Any, name: str, entries: Iterable[Any]) -> list[bytes]:
-    """A list as Avro writes it: how many entries, these, and the end."""
+    """A list as Avro writes it: how many entries, these, and the end.
+
+    Entries that are records may be given as their bytes.
+    """
     parts = [b""]
     rest, count = iter(entries), 0
     while part := list(islice(rest, PART_ENTRIES)):
         count += len(part)
+        if isinstance(part[0], bytes):
+            parts += part
+            continue
         # So few that their number is one byte, as the end is.
         parts.append(_bare(schema, {name: part})[1:-1])
     parts[0] = avro_long(count) if count else b""
