@@ -32,6 +32,24 @@ def test_where_it_cannot_be_seen_whether_up_runs_the_command_says_why(plain, tmp
     assert "no Kafka broker answers at 127.0.0.1:1" in given.error["message"]
 
 
+def test_a_data_directory_that_is_named_counts_more_than_an_address_in_the_environment(
+    plain, tmp_path, monkeypatch
+):
+    """Else a purge that was meant for a test directory is one of whatever the shell points to."""
+    monkeypatch.setenv("LEDGERMQ_BOOTSTRAP", "127.0.0.1:1")
+    with announce(tmp_path) as tell:
+        tell(bootstrap="127.0.0.1:2")
+        named = plain("queue", "list", "--data-dir", tmp_path, "--json")
+        both = plain("queue", "list", "--data-dir", tmp_path, "--bootstrap", "127.0.0.1:3")
+        monkeypatch.setenv("LEDGERMQ_DATA_DIRECTORY", str(tmp_path))
+        variables = plain("queue", "list", "--json")
+    nobody = plain("queue", "list", "--data-dir", tmp_path, "--json")
+    assert "no Kafka broker answers at 127.0.0.1:2" in named.error["message"]
+    assert "no Kafka broker answers at 127.0.0.1:3" in both.err
+    assert "no Kafka broker answers at 127.0.0.1:1" in variables.error["message"]
+    assert f"no `ledgermq up` runs on {tmp_path}" in nobody.error["message"]
+
+
 @pytest.mark.parametrize(
     ("variables", "told"),
     [

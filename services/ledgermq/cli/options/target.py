@@ -1,7 +1,8 @@
 """Which log and queue manager a command speaks to, and the options that say so.
 
-The address is `--bootstrap`, else LEDGERMQ_BOOTSTRAP, else that of an `ledgermq up` which runs on
-the data directory, else localhost:9092.
+The address is `--bootstrap`, else that of the `ledgermq up` which runs on the directory that
+`--data-dir` names, else LEDGERMQ_BOOTSTRAP, else that of an `ledgermq up` on
+LEDGERMQ_DATA_DIRECTORY or in its usual place, else localhost:9092.
 """
 
 from __future__ import annotations
@@ -317,6 +318,10 @@ _target_options: Final = together(
 )
 
 
+def _is_from(parameter: str, source: ParameterSource) -> bool:
+    return click.get_current_context().get_parameter_source(parameter) is source
+
+
 def _running_on(directory: Path) -> str | None:
     """The address of the `ledgermq up` on a directory, if one runs there.
 
@@ -325,8 +330,7 @@ def _running_on(directory: Path) -> str | None:
             address is another installation. Or whether one does cannot be read.
     """
     found = running_bootstrap(directory)
-    source = click.get_current_context().get_parameter_source("data_directory")
-    if found is None and source is not ParameterSource.DEFAULT:
+    if found is None and not _is_from("data_directory", ParameterSource.DEFAULT):
         raise BrokerUnavailableError(
             f"no `ledgermq up` runs on {directory}: start it with `ledgermq up --data-dir "
             f"{directory}`, or give --bootstrap"
@@ -377,6 +381,9 @@ def target_options(
         names = ("queue_manager", "topic_prefix", "timeout_seconds")
         named = {name: given.pop(name) for name in names}
         _refuse_other_logs(named["queue_manager"], given.values())
+        is_named = _is_from("data_directory", ParameterSource.COMMANDLINE)
+        if is_named and _is_from("bootstrap", ParameterSource.ENVIRONMENT):
+            bootstrap = None
         with contextlib.ExitStack() as stack:
             own = None
             if starts_broker and not bootstrap:
