@@ -82,7 +82,7 @@ def test_a_terminal_is_told_while_nothing_answers(memory, between, monkeypatch):
     answered = Admin.list_queues
     answers = [answered, unanswered, answered]
 
-    def in_turn(admin):
+    def in_turn(admin, **_):
         return answers.pop(0)(admin)
 
     monkeypatch.setattr(Admin, "list_queues", in_turn)

@@ -10,7 +10,11 @@ import click
 from ledgermq.cli.commands.messages import move
 from ledgermq.cli.options.chosen_messages import PURGE, carry_out, purge_options
 from ledgermq.cli.options.consent import yes_option
-from ledgermq.cli.options.destinations import name_argument, patterns_argument
+from ledgermq.cli.options.destinations import (
+    common_prefix,
+    name_argument,
+    patterns_argument,
+)
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.setting_options import given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
@@ -81,7 +85,8 @@ def list_queues(
     PATTERNS such as 'orders.*' choose those with such names: * is anything, ? one character.
     """
     with target.connect() as connection:
-        found = [list_row(status_document(status)) for status in connection.admin.list_queues()]
+        listed = connection.admin.list_queues(prefix=common_prefix(patterns))
+    found = [list_row(status_document(status)) for status in listed]
     print_list(
         target, output, found, listing, sums=ADDS_UP, nothing="no queues yet", patterns=patterns
     )

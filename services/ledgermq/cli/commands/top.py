@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import click
 
-from ledgermq.cli.options.destinations import fits, patterns_argument
+from ledgermq.cli.options.destinations import common_prefix, fits, patterns_argument
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import Count, Number
@@ -51,7 +51,8 @@ class Look:
     @classmethod
     def taken(cls, connection: Connection, patterns: Sequence[str]) -> Look:
         """Now, of the queues whose names fit one of the patterns, or of all if there are none."""
-        found = [one for one in connection.admin.list_queues() if fits(one.name, patterns)]
+        listed = connection.admin.list_queues(prefix=common_prefix(patterns))
+        found = [one for one in listed if fits(one.name, patterns)]
         return cls(time.monotonic(), datetime.now(UTC), found)
 
     def rows(self, before: Look | None) -> list[dict[str, Any]]:

@@ -7,7 +7,11 @@ from typing import Any, Final
 import click
 
 from ledgermq.cli.options.consent import yes_option
-from ledgermq.cli.options.destinations import name_argument, patterns_argument
+from ledgermq.cli.options.destinations import (
+    common_prefix,
+    name_argument,
+    patterns_argument,
+)
 from ledgermq.cli.options.once import OnceGroup, called
 from ledgermq.cli.options.setting_options import given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
@@ -91,7 +95,8 @@ def list_topics(
     PATTERNS such as 'prices.*' choose those with such names: * is anything, ? one character.
     """
     with target.connect() as connection:
-        found = [status_document(status) for status in connection.admin.topics()]
+        listed = connection.admin.topics(prefix=common_prefix(patterns))
+    found = [status_document(status) for status in listed]
     print_list(
         target, output, found, listing, sums=ADDS_UP, nothing="no topics yet", patterns=patterns
     )

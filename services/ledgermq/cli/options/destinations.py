@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
+from itertools import takewhile
 from typing import Final
 
 import click
@@ -13,6 +15,8 @@ from ledgermq.cli.options.together import Command, Read
 from ledgermq.client.destinations import checked_destination
 
 KINDS: Final = ("queue", "topic")
+# With these a pattern begins to be more than a name.
+_SPECIAL: Final = re.compile(r"[*?[]")
 EXPLAINED: Final = "DESTINATION is queue:NAME or topic:NAME; a NAME alone is a queue."
 
 
@@ -53,6 +57,16 @@ def bare_name(kind: str, text: str) -> str:
 def fits(name: str, patterns: Sequence[str]) -> bool:
     """Whether a name fits one of the patterns; without any, all do."""
     return not patterns or any(fnmatchcase(name, one) for one in patterns)
+
+
+def common_prefix(patterns: Sequence[str]) -> str:
+    """What all names begin with that fit any of the patterns."""
+    begun = sorted(_SPECIAL.split(one, maxsplit=1)[0] for one in patterns)
+    if not begun:
+        return ""
+    first, last = begun[0], begun[-1]
+    alike = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    return first[: len(list(alike))]
 
 
 def queue_from(text: str, *, why: str) -> str:

@@ -27,7 +27,7 @@ def print_list(
 
     For people with how figures add up (`sums`), or with `nothing`.
     """
-    if patterns and found:
+    if patterns:
         nothing = f"no name fits {' or '.join(patterns)}"
         found = [one for one in found if fits(one["name"], patterns)]
     caption = f"at {target.named(found[0]['position'])}: {sums}" if found else nothing

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from ledgermq.client.closing import Uncopied
 from ledgermq.client.engine.engine import Engine
@@ -16,6 +17,9 @@ from ledgermq.protocol.operations import SessionOperation
 from ledgermq.protocol.outcomes import Administered
 
 S = TypeVar("S")
+_OF_A_NAME: Final = re.compile("[A-Za-z0-9._/%-]+")
+# What stands behind all that names consist of.
+_BEHIND_ALL: Final = "~"
 
 
 def status_told(kind: type[S], document: Document, /, **beside: Any) -> S:
@@ -40,6 +44,14 @@ def who_asks(actor: str | None = None) -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return f"user {os.getuid()}"
+
+
+def _before(prefix: str) -> str:
+    """A text that stands before all names with a prefix, and behind those that come before them."""
+    begun = _OF_A_NAME.match(prefix)
+    if begun is None:
+        return ""
+    return f"{begun[0][:-1]}{chr(ord(begun[0][-1]) - 1)}{_BEHIND_ALL}"
 
 
 class AdminPart(Uncopied):
@@ -70,6 +82,16 @@ class AdminPart(Uncopied):
             for answer in self._pages(asked, not_before)
             for one in answer.document
         ]
+
+    def _named(self, asked: str, kind: type[S], prefix: str, not_before: int) -> list[S]:
+        """As `_listed`, of what comes by name: no page is asked for that has none of a prefix."""
+        found: list[S] = []
+        for answer in self._pages(asked, not_before, after=_before(prefix)):
+            documents = [one for one in answer.document if one["name"].startswith(prefix)]
+            found += [status_told(kind, one, position=answer.position) for one in documents]
+            if len(documents) < len(answer.document):
+                break
+        return found
 
     def _administer(
         self, operation: type[SessionOperation], *, about: str | None = None, **fields: Any

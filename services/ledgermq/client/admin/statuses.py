@@ -50,9 +50,12 @@ class Statuses(AdminPart):
         """
         return self._one(QueueObstacles, "OBSTACLES", not_before, queue=queue_name(name))
 
-    def list_queues(self, *, not_before: int = -1) -> list[QueueStatus]:
-        """All queues' statuses, by name; asked for page by page, so each names its position."""
-        return self._listed("QUEUES", QueueStatus, not_before)
+    def list_queues(self, *, prefix: str = "", not_before: int = -1) -> list[QueueStatus]:
+        """The statuses of the queues whose names begin with `prefix`, of all if it is empty.
+
+        By name; asked for page by page, so each names its position.
+        """
+        return self._named("QUEUES", QueueStatus, prefix, not_before)
 
     def list_sources(self, *, not_before: int = -1) -> list[SourceStatus]:
         """How far destinations have taken other logs, by destination, partition and name."""
@@ -118,9 +121,9 @@ class Statuses(AdminPart):
         """
         return self._one(TopicStatus, "TOPIC", not_before, queue=topic_name(name))
 
-    def topics(self, *, not_before: int = -1) -> list[TopicStatus]:
-        """All topics' statuses, by name."""
-        return self._listed("TOPICS", TopicStatus, not_before)
+    def topics(self, *, prefix: str = "", not_before: int = -1) -> list[TopicStatus]:
+        """The statuses of the topics whose names begin with `prefix`, as `list_queues` has them."""
+        return self._named("TOPICS", TopicStatus, prefix, not_before)
 
     def subscriptions(
         self, topic: str | None = None, *, not_before: int = -1

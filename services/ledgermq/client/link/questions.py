@@ -161,9 +161,10 @@ class Questions:
             )
         }
 
-    def pages(self, kind: str, not_before: int = -1, **more: Any) -> Iterator[Answer]:
+    def pages(
+        self, kind: str, not_before: int = -1, *, after: str = "", **more: Any
+    ) -> Iterator[Answer]:
         """Asks for an answer page by page, each with the position that it is true at; as `ask`."""
-        after = ""
         while True:
             answer = self._ask_page(kind, not_before, after=after, **more)
             yield answer
