@@ -29,7 +29,8 @@ def test_below_0_there_is_no_port():
 )
 def test_a_host_that_is_not_of_this_machine_is_named_with_what_to_do(host, why):
     """Of another machine, unknown, and none at all: each says why, and what to set."""
-    with pytest.raises(WebAddressError, match=f"{why}.*give another --web-port or LEDGERMQ_WEB_H"):
+    told = f"health, port 0 of '{host}', .*({why}).*give another --web-port or LEDGERMQ_WEB_H"
+    with pytest.raises(WebAddressError, match=told):
         usable_port(host, 0)
 
 

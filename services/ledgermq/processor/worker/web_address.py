@@ -6,6 +6,7 @@ import os
 import socket
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.errors.shown import shown
 
 
 class WebAddressError(LedgerMQError):
@@ -13,7 +14,7 @@ class WebAddressError(LedgerMQError):
 
     code = "web-address-unusable"
 
-    def __init__(self, why: OSError | UnicodeError) -> None:
+    def __init__(self, host: str, port: int, why: OSError | UnicodeError) -> None:
         text = str(why)
         if isinstance(why, OSError):
             # Errors about names have numbers of their own, of which the system knows nothing; those
@@ -21,8 +22,9 @@ class WebAddressError(LedgerMQError):
             of_names = isinstance(why, socket.gaierror)
             text = (why.strerror if of_names else os.strerror(why.errno or 0)) or text
         super().__init__(
-            f"the address of metrics and health cannot be listened on ({text}): give another "
-            "--web-port or LEDGERMQ_WEB_HOST; port 0 is any free one, -1 none"
+            f"the address of metrics and health, port {port} of {shown(host)}, cannot be listened "
+            f"on ({text}): give another --web-port or LEDGERMQ_WEB_HOST; port 0 is any free one, "
+            "-1 none"
         )
 
 
@@ -43,7 +45,7 @@ def usable_port(host: str, port: int) -> int | None:
             probe.bind(address)
             usable: int = probe.getsockname()[1]
     except (OSError, UnicodeError) as error:
-        raise WebAddressError(error) from error
+        raise WebAddressError(host, port, error) from error
     return usable
 
 

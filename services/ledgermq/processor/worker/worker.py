@@ -489,5 +489,5 @@ def _explained(
         named = ", ".join(sorted(names)) if isinstance(names, set | list | tuple) else str(names)
         return missing_right("topic", named, "Read")
     if isinstance(error, OSError) and error.errno in NO_ADDRESS:
-        return WebAddressError(error)
+        return WebAddressError(settings.web_host, settings.web_port, error)
     return error
