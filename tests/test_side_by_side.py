@@ -61,8 +61,27 @@ def test_the_longest_are_begun_first_by_all_that_begin_with_brokers(tmp_path, mo
 
 
 def test_the_files_that_take_longest_are_there():
-    """A file that was moved would be begun late."""
-    assert [one for one in side_by_side.LONGEST if not one.exists()] == []
+    """A file that was moved would be begun late, or where most of the others with Spark are."""
+    named = side_by_side.LONGEST | side_by_side.SPARK_ELSEWHERE
+    assert [one for one in named if not one.exists()] == []
+
+
+def test_what_needs_its_own_spark_is_anywhere_and_what_asks_for_all_logs_is_where_spark_is(
+    tmp_path, monkeypatch
+):
+    """One session is enough, and those logs are made once."""
+    items = [
+        _item("tests/a.py", "spark"),
+        _item("tests/b.py", asks=[side_by_side.LAWFUL_LOGS]),
+        _item("tests/c.py", "spark"),
+        _item("tests/d.py", "spark", "kafka"),
+    ]
+    monkeypatch.setattr(side_by_side, "SPARK_ELSEWHERE", {items[at].path for at in (2, 3)})
+    first, second, third = (side_by_side._taken(items, side, tmp_path) for side in (1, 2, 3))
+    assert next(first) is items[3]
+    assert next(third) is items[2]
+    assert list(third) == []
+    assert list(second) == [items[1], items[0]]
 
 
 def test_who_begins_with_a_schema_registry_takes_all_that_ask_for_it(tmp_path):

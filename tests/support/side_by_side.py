@@ -3,8 +3,8 @@
 Waiting for a broker and computing share a machine well, so three processes begin with what needs a
 broker, from either end and from the middle, one with what needs Spark, and one with the rest, which
 fills the time in which the others wait. Each takes whole files that nobody has begun, until none is
-left: no file needs to be told where it belongs. Only the second one begins with Spark, the first
-one comes to it last, and the others never start it.
+left, and few files need to be told where they belong. Only the second one begins with Spark, the
+first one comes to it last, and the others have no session of it.
 
 They are forked from one that has collected all tests, which takes as long as many of them. Run as a
 module this is the parent, which starts that one with the arguments given, prefixes the lines of all
@@ -50,23 +50,43 @@ SIDE_VARIABLE = "LEDGERMQ_TEST_SIDE"
 BYTECODE_VARIABLE = "PYTHONDONTWRITEBYTECODE"
 # What a test starts of Java, itself or through commands, is over before compiling well would pay.
 JAVA_OPTIONS = {"JDK_JAVA_OPTIONS": QUICK_START}
-# A minute or more, with a broker: begun late, all others wait for one of them in the end.
+# Three quarters of a minute or more, with a broker: begun late, all others wait for one of them in
+# the end.
 LONGEST = {
     ROOT / "tests" / name
     for name in (
+        "cli/options/test_quiet_spark.py",
         "client/link/test_networks.py",
+        "client/test_group_examples.py",
         "faults/test_fail_over.py",
         "processor/checkpoints/test_cut_ledger.py",
         "processor/lanes/test_damaged_log.py",
         "processor/owner/test_stopped_queue_managers.py",
+        "processor/owner/test_time.py",
         "processor/worker/test_broker_faults.py",
+        "processor/worker/test_rebalance.py",
         "processor/worker/test_supervisor.py",
         "processor/worker/test_take_over.py",
+        "relay/test_bridge_in.py",
+        "relay/test_relay.py",
         "relay/test_told_to_stop.py",
+        "security/test_no_effect_without_right.py",
         "security/test_rights_are_needed.py",
         "security/test_secured_life.py",
     )
 }
+# Spark runs in processes of their own: any takes them, as what shares a session takes longest.
+SPARK_ELSEWHERE = {
+    ROOT / "tests" / name
+    for name in (
+        "cli/options/test_quiet_spark.py",
+        "cli/options/test_spark_interrupted.py",
+        "infra/test_installation.py",
+    )
+}
+# The logs that laws find nothing in: who has Spark asks for them, and to make them takes as long as
+# to judge them.
+LAWFUL_LOGS = "scripts"
 OF_BROKERS, OF_SPARK, OF_THE_REST, OF_LAST_BROKERS, OF_MIDDLE_BROKERS = SIDES = (1, 2, 3, 4, 5)
 # In the directory of what all have begun: made by who wants the broker, and by who started it.
 WANTED, ADDRESS = "broker-wanted", "broker-address"
@@ -370,7 +390,9 @@ def _asks_registry(items: list[pytest.Item]) -> bool:
 
 def _rank(items: list[pytest.Item]) -> int:
     """Brokers first, Spark last, between them what needs neither."""
-    if any(item.get_closest_marker("spark") for item in items):
+    asks_logs = any(LAWFUL_LOGS in getattr(item, "fixturenames", ()) for item in items)
+    asks_spark = any(item.get_closest_marker("spark") for item in items)
+    if asks_logs or (asks_spark and items[0].path not in SPARK_ELSEWHERE):
         return 2
     return 0 if any(item.get_closest_marker("kafka") for item in items) else 1
 
