@@ -130,9 +130,11 @@ FOLD = Family(
             _all_count,
             8,
         ),
-        Fault("steps of the redelivery delay are skipped", redelivery, "_step_for", does_nothing),
+        Fault(
+            "steps of the redelivery delay are skipped", redelivery, "_step_for", does_nothing, 1
+        ),
         Fault("redelivery delays are halved", redelivery, "_delay_ms", _shorter),
-        Fault("what came too often is lost on its way", redelivery, "transfer", does_nothing, 2),
+        Fault("what came too often is lost on its way", redelivery, "transfer", does_nothing, 5),
         Fault("what was seen is not backed out", settling, "give_back", _forgetful_backout),
         Fault("what was not seen is backed out", settling, "give_back", _always_backout),
         Fault(
@@ -169,7 +171,7 @@ FOLD = Family(
             message_operations,
             "end_flight",
             does_nothing,
-            5,
+            8,
         ),
     ),
     drawn(informed_histories()),

@@ -91,7 +91,7 @@ QUOTAS = Family(
     "quotas",
     (
         Fault("puts never wait for a quota", blocked, "fits", always),
-        Fault("puts pass those that wait", blocked, "stays_behind", does_nothing, 1),
+        Fault("puts pass those that wait", blocked, "stays_behind", does_nothing, 3),
         Fault("what waits goes on without room", unblocking, "fits", always),
         Fault("what waits never goes on", unblocking, "fits", does_nothing),
         Fault("a commit that waits never goes on", unblocking, "_commit_if_waiting", does_nothing),
@@ -158,7 +158,7 @@ RELOCATION = Family(
             copying,
             "_made_as",
             _forgets_body,
-            3,
+            4,
         ),
     ),
     drawn(relocation_histories()),

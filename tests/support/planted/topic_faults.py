@@ -86,8 +86,8 @@ BINDINGS = Family(
     (
         Fault("nothing is handed on", numbering, "_bound_to", lambda _: lambda *_: ()),
         Fault("what is not selected is handed on", numbering, "_bound_to", _whatever_is_selected),
-        Fault("each binding hands on", numbering, "_bound_to", _as_often_as_bound),
-        Fault("what comes from elsewhere is handed on", numbering, "_publish", _whoever_puts),
+        Fault("each binding hands on", numbering, "_bound_to", _as_often_as_bound, 1),
+        Fault("what comes from elsewhere is handed on", numbering, "_publish", _whoever_puts, 1),
         Fault("what is handed on does not arrive", numbering, "transfer", does_nothing),
         Fault("no new topic is taken in", by_name, "join_bindings", does_nothing),
         Fault("words stand for themselves", bindings, "is_of", _names_that_are_equal),
