@@ -8,6 +8,7 @@ play.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from ledgermq.core.snapshot.message_records import stored_message
@@ -26,15 +27,11 @@ def _record(record: dict[str, Any]) -> bytes:
 class _Plain:
     """Encodes plain messages; numbers that stand in many of them are encoded once."""
 
-    def __init__(self) -> None:
+    def __init__(self, same: bytes) -> None:
         self._known: dict[int, bytes] = {}
-        sample = Message(Queue("", 0), 0, 0, bytes(16), 0, False, 0)
-        sample.segment = Segment(0, [])
         # What is the same in all of them stands between the enqueue time and the segment, and
         # behind that: none of them was written again.
-        self._same, self._end = b"", avro_long(-1) * 2
-        ends = len(b"".join(self._parts(sample)[:-2])), len(self._number(0) + self._end)
-        self._same = _record(stored_message(sample))[ends[0] : -ends[1]]
+        self._same, self._end = same, avro_long(-1) * 2
 
     def _number(self, number: int) -> bytes:
         found = self._known.get(number)
@@ -61,10 +58,24 @@ class _Plain:
     def encoded(self, message: Message) -> bytes:
         return b"".join(self._parts(message))
 
+    def around_same(self, message: Message) -> tuple[int, int]:
+        """How many bytes stand before what is the same, and behind it."""
+        *before, _, segment, end = self._parts(message)
+        return len(b"".join(before)), len(segment + end)
+
+
+@cache
+def _same_of_all() -> bytes:
+    sample = Message(Queue("", 0), 0, 0, bytes(16), 0, False, 0)
+    sample.segment = Segment(0, [])
+    plain = _Plain(b"")
+    before, behind = plain.around_same(sample)
+    return _record(stored_message(sample))[before:-behind]
+
 
 def encode_block(taken: TakenBlock) -> list[bytes]:
     """A block as the values of its chunks, whatever the state is by now."""
-    plain = _Plain()
+    plain = _Plain(_same_of_all())
     messages = [
         (one.sequence, plain.encoded(one))
         if isinstance(one, Message)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from io import BytesIO
-from itertools import islice
+from itertools import chain, islice
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
@@ -228,12 +228,24 @@ def encode_in_parts(full_name: str, datum: dict[str, Any]) -> bytes:
     known = by_name(full_name).fitting(datum)
     schema: Any = known.schema
     parts = [SINGLE_OBJECT, known.fingerprint]
+    # Fields that follow one another and have few entries are one part.
+    fields: list[Any] = []
+    few: dict[str, Any] = {}
+    entries = 0
     for field in schema["fields"]:
-        name, alone = field["name"], {**schema, "fields": [field]}
+        name, found = field["name"], datum[field["name"]]
         if isinstance(field["type"], dict) and field["type"]["type"] == "array":
-            parts += _list_parts(alone, name, datum[name])
-        else:
-            parts.append(_bare(alone, {name: datum[name]}))
+            rest = iter(found)
+            found = list(islice(rest, PART_ENTRIES + 1 - entries))
+            entries += len(found)
+            if entries > PART_ENTRIES:
+                parts.append(_bare({**schema, "fields": fields}, few))
+                parts += _list_parts({**schema, "fields": [field]}, name, chain(found, rest))
+                fields, few, entries = [], {}, 0
+                continue
+        fields.append(field)
+        few[name] = found
+    parts.append(_bare({**schema, "fields": fields}, few))
     return b"".join(parts)
 
 
