@@ -73,7 +73,8 @@ def _check_queue(queue: Queue) -> None:
     held = queue.counts[UNACKNOWLEDGED] + queue.counts[UNCOMMITTED_GET]
     waiting = queue.counts[AVAILABLE] + queue.counts[UNBORN] + queue.counts[DELAYED]
     assert len(numbers) == waiting + held, f"{where}: current + pending"
-    available = [one for one in _by_place(queue) if one.is_available]
+    available = [one for one in queue.messages.values() if one.is_available]
+    available.sort(key=lambda one: (-one.priority, one.sequence))
     assert len(available) == queue.counts[AVAILABLE], f"{where}: available count"
     if queue.affinity is None:
         free = [one for one in available if queue.available.may_be_taken(one)]
@@ -88,7 +89,7 @@ def _check_queue(queue: Queue) -> None:
     for number, uncounted in queue.doubts.items():
         counted = queue.messages[number].backout_count - uncounted
         assert uncounted >= 0 <= counted, f"{where}: message {number} in doubt"
-    _check_orders(queue, where)
+    _check_orders(queue, available, where)
     _check_received(queue, where)
     active = active_consumer(queue)
     holders = {one.consumer for one in queue.messages.values() if one.consumer is not None}
@@ -142,10 +143,6 @@ def _check_received(queue: Queue, where: str) -> None:
     assert all(number in queue.received for number in held), f"{where}: in flight, not received"
 
 
-def _by_place(queue: Queue) -> list[Message]:
-    return sorted(queue.messages.values(), key=lambda one: (-one.priority, one.sequence))
-
-
 def _wanted(consumer: Consumer, available: list[Message]) -> list[Message]:
     """What a consumer could be given now, worked out without any order."""
     queue, order = consumer.queue, consumer.order or consumer.queue.available
@@ -170,7 +167,7 @@ def _bonded(bonds: dict[int, Consumer], message: Message, otherwise: Consumer) -
     return otherwise if bucket is None else bonds.get(bucket, otherwise)
 
 
-def _check_orders(queue: Queue, where: str) -> None:
+def _check_orders(queue: Queue, available: list[Message], where: str) -> None:
     """The orders in use hold what they want, and there are no others."""
     users: dict[Any, set[tuple[int, int]]] = {}
     for consumer in queue.consumers.values():
@@ -183,7 +180,7 @@ def _check_orders(queue: Queue, where: str) -> None:
     idle = [one for one in queue.orders.values() if not one.users]
     assert all(one.is_of_whole_queue for one in idle), f"{where}: orders that nobody uses"
     for key, order in queue.orders.items():
-        wanted = [one for one in _by_place(queue) if one.is_available and order.wants(one)]
+        wanted = [one for one in available if order.wants(one)]
         standing = [one for one in wanted if order.may_be_taken(one)]
         found = all(order in queue.orders_by_value.candidates(one) for one in wanted)
         assert found, f"{where}: order of {key} is not found by value"

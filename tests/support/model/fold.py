@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from ledgermq.protocol.operations import Operation, SessionOperation, Unreadable
@@ -295,5 +296,6 @@ class Model(ModelOperations):
         return min(due, default=None)
 
 
+@cache
 def _snake(name: str) -> str:
     return re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()

@@ -40,7 +40,7 @@ class ModelGroups(ModelDoubts):
     def items(self, store: str, group_id: bytes) -> list[Row]:
         """The numbered items of a group by sequence number."""
         mine = [one for one in self.messages if one["queue"] == store and one["place"] in HERE]
-        mine = [one for one in mine if self.group_id(one) == group_id]
+        mine = [one for one in mine if one["group"] and one["group"]["group_id"] == group_id]
         return sorted(mine, key=lambda one: one["sequence"])
 
     def members(self, store: str, group_id: bytes) -> list[Row]:
