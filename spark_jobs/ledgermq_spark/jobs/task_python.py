@@ -17,7 +17,7 @@ import ledgermq_spark.log.store  # noqa: F401 (for the tasks)
 def keep_directories_of_archives() -> None:
     """Have what stands in archives on the path read once: Spark forgets it before every task.
 
-    Until 3.11.4 Python reads it again at once, which took longer than most tasks. What is on the
+    Before 3.13 Python reads it again at once, which took longer than most tasks. What is on the
     path by now stays as it is; what Spark adds for a job has another name.
     """
     zipimport.zipimporter.invalidate_caches = _stay  # type: ignore[method-assign]
