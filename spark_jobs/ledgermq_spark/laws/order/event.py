@@ -141,12 +141,14 @@ def runs(batch: pa.RecordBatch, keys: Sequence[str]) -> Iterator[tuple[tuple[Any
     changed = _changed(is_beside)
     for name in (*keys, *SAID_OF_ALL):
         values = batch[name]
-        nothing = -1 if pa.types.is_integer(values.type) else ""
-        changed = pc.or_(changed, _changed(values.fill_null(nothing)))
+        if values.null_count:
+            values = values.fill_null(-1 if pa.types.is_integer(values.type) else "")
+        changed = pc.or_(changed, _changed(values))
     starts = [0, *(at + 1 for at in pc.indices_nonzero(changed).to_pylist())]
+    rows = pa.array(starts) if len(starts) < batch.num_rows else None
     said = [is_beside, *(batch[name] for name in SAID_OF_ALL)]
-    places = zip(*(_at(starts, batch[name]) for name in keys), strict=True)
-    told = zip(*(_at(starts, one) for one in said), strict=True)
+    places = zip(*(_at(rows, batch[name]) for name in keys), strict=True)
+    told = zip(*(_at(rows, one) for one in said), strict=True)
     columns = Columns(batch)
     ends = [*starts[1:], batch.num_rows]
     for place, start, end, one in zip(places, starts, ends, told, strict=True):
@@ -158,6 +160,7 @@ def _changed(values: pa.Array) -> pa.Array:
     return pc.not_equal(values[1:], values[:-1])
 
 
-def _at(starts: list[int], values: pa.Array) -> list[Any]:
-    found: list[Any] = values.take(pa.array(starts)).to_pylist()
+def _at(rows: pa.Array | None, values: pa.Array) -> list[Any]:
+    """The values of some rows, or of all."""
+    found: list[Any] = (values if rows is None else values.take(rows)).to_pylist()
     return found
