@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError
 
 import ledgermq
 from ledgermq.client.link import broker_news
+from ledgermq.client.link import transport as transport_module
 from ledgermq.client.link.broker_news import KAFKA_LOGGER, BrokerNews
 from ledgermq.client.link.lane import LaneReader
 from ledgermq.client.link.transport import Transport
@@ -131,8 +132,9 @@ def test_a_producer_and_a_lane_without_a_broker_say_it_once(caplog, monkeypatch)
     assert "refused" in caplog.text
 
 
-def test_operations_without_a_broker_are_held_up_until_they_are_given_up():
+def test_operations_without_a_broker_are_held_up_until_they_are_given_up(monkeypatch):
     """What is written now waits behind them."""
+    monkeypatch.setattr(transport_module, "HELD_UP_SECONDS", 0.0)
     settings = ConnectionSettings(bootstrap=f"127.0.0.1:{closed_port()}", queue_manager="QM1")
     transport = Transport(settings, Claim("QM1", 0, 1), BrokerNews(settings.bootstrap))
     try:

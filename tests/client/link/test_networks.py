@@ -5,6 +5,7 @@ import time
 import pytest
 
 import ledgermq
+from ledgermq.wire.topics.reading import PartitionReader
 from support.brokers.far_broker import broker_behind_a_network
 from support.brokers.worker_process import new_place
 
@@ -122,3 +123,22 @@ def test_a_deep_queue_comes_through_a_slow_link(far_broker, far_place):
         while len(received) < MESSAGES and (message := consumer.receive(20)) is not None:
             received.append(message.sequence)
     assert received == [*range(MESSAGES)]
+
+
+def test_what_waits_for_a_slow_link_is_not_written_again_behind_itself(far_broker, far_place):
+    """Each batch that came through had all that was behind it written once more."""
+    far_place.worker()
+    far_place.bootstrap = far_broker.far
+    with (
+        far_broker.network.slowed_down(BYTES_PER_SECOND),
+        far_place.connect(timeout=60) as connection,
+        connection.session() as session,
+    ):
+        producer = session.producer("queue:a")
+        for receipt in [producer.send_async(BODY) for _ in range(MESSAGES)]:
+            receipt.result(60)
+    ledger = far_place.ledger
+    with PartitionReader(far_broker.near, 20.0) as reader:
+        first, end = reader.ends(*ledger.operations)
+        written = [one.value() for one in reader.records(*ledger.operations, first, end)]
+    assert len(set(written)) == len(written)

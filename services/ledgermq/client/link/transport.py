@@ -10,6 +10,7 @@ import logging
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -102,8 +103,8 @@ class Transport:
         self._closed = False
         self.failed = False
         self.heard_at = -math.inf
-        # On the monotonic clock, when it was reported last that an operation is on the log.
-        self._landed_at = -math.inf
+        # On the monotonic clock, when the operations were written of which nothing is reported yet.
+        self._unreported: deque[float] = deque()
         self._producer = Producer(
             kafka_common(settings, self._news)
             | {
@@ -132,11 +133,13 @@ class Transport:
             LOGGER.info("the producer has no broker yet: %s", error)
 
     def _report(self, error: KafkaError | None, _: Any) -> None:
+        # Ctrl-C may have come between an operation and its note here.
+        with suppress(IndexError):
+            self._unreported.popleft()
         if error is not None:
             self.failed = True
             self._news.note_refusal(error, self._operations, "Write")
         else:
-            self._landed_at = time.monotonic()
             self._news.well()
 
     def _report_to(self, receipt: LogReceipt, error: KafkaError | None, record: Any) -> None:
@@ -169,7 +172,10 @@ class Transport:
 
     @property
     def is_held_up(self) -> bool:
-        return len(self._producer) > 0 and time.monotonic() - self._landed_at > HELD_UP_SECONDS
+        try:
+            return time.monotonic() - self._unreported[0] > HELD_UP_SECONDS
+        except IndexError:
+            return False
 
     def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None:
         """Hands an operation to the producer; waits while its queue is full.
@@ -182,7 +188,12 @@ class Transport:
             LogError: it refuses the record for another reason, such as an unknown topic.
         """
         report = self._report if receipt is None else partial(self._report_to, receipt)
-        self._produce(self._operations, value, self._operation_key, headers, report)
+        self._unreported.append(time.monotonic())
+        try:
+            self._produce(self._operations, value, self._operation_key, headers, report)
+        except BaseException:
+            self._unreported.pop()
+            raise
 
     def ask(self, value: bytes) -> None:
         self._produce(self._questions, value, self._question_key, [], self._note)
