@@ -49,11 +49,11 @@ def unblock(entry: Entry) -> None:
     while state.blocked_puts:
         if entry.left:
             retire(entry)
-        _, room = _waits_for(state)
+        room = _waits_for(state).room
         expire_due(entry)
-        if state.waits_for is not None and room != _waits_for(state)[1]:
+        if state.waits_for is not None and room != _waits_for(state).room:
             # A put took this room, and what expires gives it back: it may be the same as before.
-            state.waits_for = (state.waits_for[0], room)
+            state.waits_for = state.waits_for._replace(room=room)
         state.storage.clean()
         stirred = _take_stirred(state)
         if not stirred or not _round(entry, stirred):
