@@ -238,7 +238,7 @@ def encode_in_parts(full_name: str, datum: dict[str, Any]) -> bytes:
             rest = iter(found)
             found = list(islice(rest, PART_ENTRIES + 1 - entries))
             entries += len(found)
-            if entries > PART_ENTRIES:
+            if entries > PART_ENTRIES or (found and isinstance(found[0], bytes)):
                 parts.append(_bare({**schema, "fields": fields}, few))
                 parts += _list_parts({**schema, "fields": [field]}, name, chain(found, rest))
                 fields, few, entries = [], {}, 0
