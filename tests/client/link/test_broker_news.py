@@ -15,7 +15,6 @@ from ledgermq.client.link.broker_news import KAFKA_LOGGER, BrokerNews
 from ledgermq.client.link.lane import LaneReader
 from ledgermq.client.link.transport import Transport
 from ledgermq.client.settings import ConnectionSettings
-from ledgermq.wire.topics.registry import Claim
 
 FORM = "%s [%s] %s"
 
@@ -116,8 +115,7 @@ def test_a_producer_and_a_lane_without_a_broker_say_it_once(caplog, monkeypatch)
     news = BrokerNews(settings.bootstrap, clock)
     counted = []
     monkeypatch.setattr(news, "_lock", Counting(news._lock, counted))
-    claim = Claim("QM1", 0, 1)
-    lane, transport = LaneReader(settings, news), Transport(settings, claim, news)
+    lane, transport = LaneReader(settings, news), Transport(settings, news)
     try:
         transport.beat()
         deadline = time.monotonic() + 20
@@ -136,7 +134,7 @@ def test_operations_without_a_broker_are_held_up_until_they_are_given_up(monkeyp
     """What is written now waits behind them."""
     monkeypatch.setattr(transport_module, "HELD_UP_SECONDS", 0.0)
     settings = ConnectionSettings(bootstrap=f"127.0.0.1:{closed_port()}", queue_manager="QM1")
-    transport = Transport(settings, Claim("QM1", 0, 1), BrokerNews(settings.bootstrap))
+    transport = Transport(settings, BrokerNews(settings.bootstrap))
     try:
         transport.write(b"operation", [])
         assert transport.is_held_up
@@ -154,7 +152,7 @@ def test_a_producer_that_was_closed_keeps_no_threads(written):
 
     settings = ConnectionSettings(bootstrap=f"127.0.0.1:{closed_port()}", queue_manager="QM1")
     before = threads()
-    transport = Transport(settings, Claim("QM1", 0, 1), BrokerNews(settings.bootstrap))
+    transport = Transport(settings, BrokerNews(settings.bootstrap))
     for _ in range(written):
         transport.write(b"operation", [])
     assert len(threads() - before) > 1

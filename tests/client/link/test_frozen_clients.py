@@ -9,7 +9,6 @@ from ledgermq.client.engine.lease import STANDSTILL_SECONDS
 from ledgermq.client.link.broker_news import BrokerNews
 from ledgermq.client.link.transport import Transport
 from ledgermq.client.settings import ConnectionSettings
-from ledgermq.wire.topics.registry import Claim
 
 HOLDER = """
 import sys
@@ -124,7 +123,7 @@ def test_the_clock_of_a_connection_goes_on_while_the_machine_sleeps(monkeypatch)
         return clock_gettime(clock) + 60.0
 
     settings = ConnectionSettings(bootstrap="127.0.0.1:1", queue_manager="QM1")
-    transport = Transport(settings, Claim("QM1", 0, 1), BrokerNews(settings.bootstrap))
+    transport = Transport(settings, BrokerNews(settings.bootstrap))
     try:
         before = transport.clock()
         monkeypatch.setattr(time, "clock_gettime", asleep)

@@ -76,12 +76,13 @@ class LaneReader:
     def check_broker(self, timeout_seconds: float) -> None:
         """Raises BrokerUnavailableError if no broker answers, LogError without the topics.
 
-        AuthenticationFailedError or AccessDeniedError if it does not let us in.
+        AuthenticationFailedError or AccessDeniedError if it does not let us in. Whoever finds the
+        queue manager looks after the other topics.
         """
         bootstrap, kafka = self._settings.bootstrap, self._settings.kafka
         reports = self._news.reports
         topics = self._settings.topics
-        for name in (topics.registry, topics.operations, topics.outcomes, topics.questions):
+        for name in (topics.outcomes, topics.questions):
             try:
                 found = ask(
                     partial(partition_count_of, self._consumer, name, kafka=kafka),

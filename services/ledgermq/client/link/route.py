@@ -5,7 +5,12 @@ Over Kafka it is a consumer and a producer; `ledgermq.testing` has one that stay
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import ExitStack
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from ledgermq.client.link.broker_news import BrokerNews
@@ -81,24 +86,43 @@ class Route(NamedTuple):
 
 
 def kafka_route(settings: ConnectionSettings, deadline: float) -> Route:
-    """Finds the queue manager on Kafka and picks a lane; `deadline` on the monotonic clock."""
+    """Finds the queue manager on Kafka and picks a lane; `deadline` on the monotonic clock.
+
+    What can be is asked at the same time, as each answer of a broker that is far away takes long.
+    """
 
     def left() -> float:
         return min(max(1.0, deadline - time.monotonic()), KAFKA_SECONDS_MAX)
 
     framing = framing_of(settings.schema_registry)
     news = BrokerNews(settings.bootstrap, kafka=settings.kafka)
-    lane = LaneReader(settings, news)
-    try:
+    with ExitStack() as otherwise:
+        lane = LaneReader(settings, news)
+        otherwise.callback(lane.close)
+        transport = Transport(settings, news, framing)
+        otherwise.callback(transport.close, 0.0)
+        finding = _begun(partial(find_claim, settings, left()))
         lane.check_broker(min(settings.timeout_seconds, KAFKA_SECONDS_MAX))
-        claim = find_claim(settings, left())
+        transport.warm_up(left())
+        claim = finding.result()
+        transport.write_for(claim)
         lane.start(claim, left())
-        transport = Transport(settings, claim, news, framing)
-    except BaseException:
-        lane.close()
-        raise
-    transport.warm_up(left())
+        otherwise.pop_all()
     return Route(lane, transport)
+
+
+def _begun(find: Callable[[], Claim]) -> Future[Claim]:
+    """Finds a claim in a thread, which holds up nobody who ends meanwhile."""
+    found: Future[Claim] = Future()
+
+    def work() -> None:
+        try:
+            found.set_result(find())
+        except Exception as error:
+            found.set_exception(error)
+
+    threading.Thread(target=work, name="ledgermq-registry", daemon=True).start()
+    return found
 
 
 def find_claim(settings: ConnectionSettings, timeout_seconds: float) -> Claim:

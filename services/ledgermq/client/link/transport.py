@@ -87,7 +87,6 @@ class Transport:
     def __init__(
         self,
         settings: ConnectionSettings,
-        claim: Claim,
         news: BrokerNews,
         framing: ConfluentFraming | None = None,
     ) -> None:
@@ -96,8 +95,8 @@ class Transport:
         self._settings = settings
         self._operations = settings.topics.operations
         self._questions = settings.topics.questions
-        self._partition = claim.partition
-        self._operation_key = claim.queue_manager.encode()
+        self._partition = -1
+        self._operation_key = settings.queue_manager.encode()
         self._question_key = settings.identity.hex().encode()
         self._heartbeat = encode_record(HEARTBEAT, {"connection": settings.identity})
         self._closed = False
@@ -124,6 +123,10 @@ class Transport:
             },
             logger=self._news,
         )
+
+    def write_for(self, claim: Claim) -> None:
+        """Has all that is written from now on go to a queue manager."""
+        self._partition = claim.partition
 
     def warm_up(self, timeout_seconds: float) -> None:
         """Connects now, so that the first operation need not wait for it."""
