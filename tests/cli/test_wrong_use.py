@@ -114,7 +114,7 @@ def test_topics_of_another_prefix_are_missed(cli):
     """A wrong topic prefix is told as missing topics, with what to do."""
     answer = cli("queue", "list", "--topic-prefix", "elsewhere")
     assert answer.code == exits.REFUSED
-    assert "elsewhere.registry" in answer.err
+    assert "elsewhere.outcomes" in answer.err
 
 
 @pytest.mark.parametrize(

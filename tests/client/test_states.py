@@ -152,7 +152,7 @@ def test_an_unknown_queue_manager_is_told_with_those_known(empty_place):
 
 def test_missing_topics_are_told(broker):
     """A wrong prefix, or no worker ever: the error names the topic."""
-    with pytest.raises(ledgermq.LogError, match=r"no-such-prefix\.registry"):
+    with pytest.raises(ledgermq.LogError, match=r"no-such-prefix\.outcomes"):
         ledgermq.connect(f"kafka://{broker.bootstrap}", topic_prefix="no-such-prefix")
 
 

@@ -1,5 +1,7 @@
 """Administration and browsing by hand: what is written and asked where nothing else was told."""
 
+import threading
+
 import pytest
 
 import ledgermq
@@ -335,19 +337,25 @@ def test_the_warning_about_pickles_points_at_whoever_connects():
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_route_checks_the_broker_before_it_looks_for_the_queue_manager(monkeypatch, fails):
-    """It connects its producer at once, and leaves its lane if there is no queue manager."""
+def test_a_route_looks_for_the_queue_manager_while_it_checks_the_broker(monkeypatch, fails):
+    """It connects its producer meanwhile, and leaves both if there is no queue manager."""
     told = []
+    asked = threading.Event()
 
     class Part:
         def __init__(self, *given):
             told.append(("made", len(given)))
 
+        def check_broker(self, seconds):
+            assert asked.wait(20)
+            told.append(("check_broker", seconds))
+
         def __getattr__(self, name):
             return lambda *given: told.append((name, *given))
 
     def find(settings, seconds):
-        told.append(("find", seconds >= 1.0))
+        assert seconds >= 1.0
+        asked.set()
         if fails:
             raise ledgermq.QueueManagerNotFoundError("there is none")
         return "claim"
@@ -356,14 +364,14 @@ def test_a_route_checks_the_broker_before_it_looks_for_the_queue_manager(monkeyp
     monkeypatch.setattr(routes, "Transport", Part)
     monkeypatch.setattr(routes, "find_claim", find)
     settings = settings_from("kafka://h:1", **GIVEN)
-    start = [("made", 2), ("check_broker", 1.0), ("find", True)]
+    start = [("made", 2), ("made", 3), ("check_broker", 1.0), ("warm_up", 1.0)]
     if fails:
         with pytest.raises(ledgermq.QueueManagerNotFoundError):
             routes.kafka_route(settings, 0.0)
-        assert told == [*start, ("close",)]
+        assert told == [*start, ("close", 0.0), ("close",)]
     else:
         lane, log = routes.kafka_route(settings, 0.0)
-        assert told == [*start, ("start", "claim", 1.0), ("made", 4), ("warm_up", 1.0)]
+        assert told == [*start, ("write_for", "claim"), ("start", "claim", 1.0)]
         assert isinstance(lane, Part)
         assert isinstance(log, Part)
 
