@@ -174,6 +174,21 @@ def test_an_outcome_that_came_late_is_what_resolve_returns(desk):
         in_doubt.resolve(0)
 
 
+@pytest.mark.parametrize(
+    ("is_held_up", "away", "hint"),
+    [
+        (False, "", "does a worker of this release serve QM1?"),
+        (True, "", "operations wait here to be sent; is the network to the broker slow?"),
+        (True, "there is trouble with the broker", "there is trouble with the broker"),
+    ],
+)
+def test_an_outcome_that_stays_away_is_blamed_on_what_is_known(desk, is_held_up, away, hint):
+    """On a broker that is away, a slow network, else the worker."""
+    core = desk.session(5)
+    desk.log.is_held_up, desk.log.away = is_held_up, away
+    assert f"({hint})" in str(core.unknown(desk.write(core, Alive), 1.0))
+
+
 # -- failures that nobody waited for -------------------------------------------------------------
 
 
