@@ -109,7 +109,7 @@ def caught_up(state: QueueManager, identity: bytes) -> tuple[list[Any], list[Any
     place = kept.start(identity, state, query.answer(state, asked, "QM1", "w"))
     sessions: list[Any] = []
     outcomes: list[Any] = []
-    with patch.object(paged_answers, "PAGE_BYTES", SMALL):
+    with patch.multiple(paged_answers, PAGE_BYTES=SMALL, FIRST_PAGE_BYTES=SMALL):
         while place:
             found = kept.find(identity, place)
             assert found is not None

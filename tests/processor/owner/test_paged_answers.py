@@ -148,6 +148,7 @@ def test_a_page_may_be_asked_for_again():
 def test_sessions_and_consumers_come_in_pages_too(monkeypatch):
     """The document that names sessions is as long as there are sessions and consumers."""
     monkeypatch.setattr(paged_answers, "PAGE_BYTES", 20_000)
+    monkeypatch.setattr(paged_answers, "FIRST_PAGE_BYTES", 20_000)
     large = LargeState()
     handles = [large.open() for _ in range(50)]
     for number in range(1, 1_501):

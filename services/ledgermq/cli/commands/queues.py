@@ -10,11 +10,7 @@ import click
 from ledgermq.cli.commands.messages import move
 from ledgermq.cli.options.chosen_messages import PURGE, carry_out, purge_options
 from ledgermq.cli.options.consent import yes_option
-from ledgermq.cli.options.destinations import (
-    common_prefix,
-    name_argument,
-    patterns_argument,
-)
+from ledgermq.cli.options.destinations import common_prefix, name_argument, patterns_argument
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.setting_options import given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options

@@ -7,11 +7,7 @@ from typing import Any, Final
 import click
 
 from ledgermq.cli.options.consent import yes_option
-from ledgermq.cli.options.destinations import (
-    common_prefix,
-    name_argument,
-    patterns_argument,
-)
+from ledgermq.cli.options.destinations import common_prefix, name_argument, patterns_argument
 from ledgermq.cli.options.once import OnceGroup, called
 from ledgermq.cli.options.setting_options import given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options

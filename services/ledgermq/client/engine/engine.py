@@ -374,10 +374,9 @@ class Engine:
     def unknown(self, pending: Pending, waited: float) -> OutcomeUnknownError:
         """Nobody answered in time: the operation may have been applied, or may yet be."""
         kind = TransactionInDoubtError if pending.operation is Commit else OutcomeUnknownError
-        hint = f"does a worker of this release serve {self.queue_manager}?"
-        if self.transport.is_held_up:
-            hint = "operations wait here to be sent; is the network to the broker slow?"
-        hint = self.transport.away or hint
+        slow = "operations wait here to be sent; is the network to the broker slow?"
+        worker = f"does a worker of this release serve {self.queue_manager}?"
+        hint = self.transport.away or (slow if self.transport.is_held_up else worker)
         if (unread := self.protocol.unread) is not None and not unread.settled:
             hint = f"the worker does not read operation {unread.number}: is its version older?"
         error = kind(

@@ -208,7 +208,7 @@ class Router:
             elif self.chain.hole:
                 self._give_up(page)
             return
-        if not gathering.pages and _end_in(page) == self.chain.last:
+        if not gathering.pages and _end_in(json.loads(page["document"])) == self.chain.last:
             # Nothing was missed: what is waited for was not folded then.
             self._missed = False
             return
@@ -248,7 +248,7 @@ class Router:
         answer = pages[0]
         documents = [json.loads(one["document"]) for one in pages]
         sessions = [one for page in documents for one in page["sessions"]]
-        reached = _end_in(answer)
+        reached = _end_in(documents[0])
         jumped = reached > self.chain.last
         for one in sessions:
             self._open(bytes.fromhex(one["session_key"]), one["session"])
@@ -268,7 +268,6 @@ class Router:
             self._take_chunk(*chunk)
 
 
-def _end_in(page: dict[str, Any]) -> tuple[int, int]:
+def _end_in(document: dict[str, Any]) -> tuple[int, int]:
     """Position and index of the last outcome of this connection, as an answer to RESYNC has it."""
-    document = json.loads(page["document"])
     return document["last_position"], document["last_index"]

@@ -54,10 +54,8 @@ def take_stores(state: QueueManager, *, anew: bool) -> dict[str, list[Taken]]:
         "topics": state.topics,
         "subscriptions": state.subscriptions,
     }
-    return {
-        kind: [(None if anew else one.taken) or _take(one, keep=not anew) for one in found.values()]
-        for kind, found in places.items()
-    }
+    take = _take if anew else _taken
+    return {kind: [take(one) for one in found.values()] for kind, found in places.items()}
 
 
 def take_beside(state: QueueManager) -> Make:
@@ -164,7 +162,16 @@ def entry_of(kind: str, taken: Taken) -> Record:
     return _ENTRIES[kind](taken)
 
 
-def _take(store: Queue, *, keep: bool) -> Taken:
+def _taken(store: Queue) -> Taken:
+    """As it was taken before, or now, to be kept until it changes."""
+    found = store.taken or _take(store)
+    # Bonds, and what was received or is parked, change without a mark.
+    if store.affinity is None and store.group_order is None and store.received is None:
+        store.taken = found
+    return found
+
+
+def _take(store: Queue) -> Taken:
     bonds, subscribed, order = None, None, store.group_order
     if isinstance(store, Subscription):
         fields = SUBSCRIPTION
@@ -176,7 +183,7 @@ def _take(store: Queue, *, keep: bool) -> Taken:
                 {"bucket": bucket, "session": one.session.handle, "consumer": one.number}
                 for bucket, one in sorted(store.affinity.bonds.items())
             ]
-    found = Taken(
+    return Taken(
         fields.taken(store),
         store.own_settings,
         b"" if store.owner is None else store.owner.identity,
@@ -186,10 +193,6 @@ def _take(store: Queue, *, keep: bool) -> Taken:
         bonds,
         subscribed,
     )
-    # Bonds, and what was received or is parked, change without a mark.
-    if keep and store.affinity is None and order is None and store.received is None:
-        store.taken = found
-    return found
 
 
 def _queue_entry(taken: Taken) -> Record:

@@ -60,7 +60,7 @@ class PagedAnswer:
         first = int(place.partition(":")[2])
         found: dict[str, list[Any]] = {"session": [], "outcome": [], "message": []}
         size, number = 0, first
-        bytes_max = PAGE_BYTES if first else min(PAGE_BYTES, FIRST_PAGE_BYTES)
+        bytes_max = PAGE_BYTES if first else FIRST_PAGE_BYTES
         while number < len(self._parts):
             kind, part = self._parts[number]
             try:
