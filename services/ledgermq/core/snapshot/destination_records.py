@@ -164,11 +164,12 @@ def entry_of(kind: str, taken: Taken) -> Record:
 
 def _taken(store: Queue) -> Taken:
     """As it was taken before, or now, to be kept until it changes."""
-    found = store.taken or _take(store)
     # Bonds, and what was received or is parked, change without a mark.
-    if store.affinity is None and store.group_order is None and store.received is None:
-        store.taken = found
-    return found
+    if not (store.affinity is None and store.group_order is None and store.received is None):
+        return _take(store)
+    if store.taken is None:
+        store.taken = _take(store)
+    return store.taken
 
 
 def _take(store: Queue) -> Taken:
