@@ -37,7 +37,7 @@ from ledgermq.wire.content.bodies import StreamBody
 from ledgermq.wire.content.objects import ObjectBody
 from ledgermq.wire.kafka.access import check_rights, denied
 from ledgermq.wire.kafka.rights import BRIDGES
-from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS, client_options
+from ledgermq.wire.kafka.settings import CONNECTION_LIMITS, client_options
 from ledgermq.wire.topics.reading import reader_settings
 
 RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -90,7 +90,7 @@ class TopicGoal:
                 {
                     "transactional.id": name,
                     "message.max.bytes": RECORD_BYTES_MAX,
-                    "socket.timeout.ms": ANSWERED_WITHIN_MS,
+                    **CONNECTION_LIMITS,
                     "log_level": 0,
                 },
             )

@@ -1,12 +1,13 @@
-"""A broker with a second address, behind a network that a test can break."""
+"""A broker with more addresses, each behind a network that a test can break."""
 
 from __future__ import annotations
 
 import asyncio
+import enum
 import math
 import threading
-from collections.abc import Coroutine, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,15 +21,26 @@ from ledgermq.embedded.settings import HOST, server_properties
 CHUNK_BYTES = 65536
 
 
+class Way(enum.Enum):
+    """Where something goes."""
+
+    TO_BROKER = "to the broker"
+    FROM_BROKER = "from the broker"
+
+
 class Network:
     """Passes on what comes at one port to another one, in a thread of its own."""
 
     def __init__(self, port: int, target: int) -> None:
-        self._port, self._target = port, target
+        self.address = f"{HOST}:{port}"
+        self._target = target
         self._dead: set[asyncio.StreamWriter] = set()
         self._alive: set[asyncio.StreamWriter] = set()
         self._shut = False
         self._bytes_per_second = math.inf
+        self._open = {way: asyncio.Event() for way in Way}
+        for one in self._open.values():
+            one.set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -66,6 +78,17 @@ class Network:
         yield
         self._bytes_per_second = math.inf
 
+    @contextmanager
+    def held_up(self, *ways: Way) -> Iterator[None]:
+        """Lets nothing through on these ways, without a word; afterwards all of it."""
+        self._do(self._turn(asyncio.Event.clear, ways))
+        yield
+        self._do(self._turn(asyncio.Event.set, ways))
+
+    async def _turn(self, turn: Callable[[asyncio.Event], None], ways: tuple[Way, ...]) -> None:
+        for way in ways:
+            turn(self._open[way])
+
     def close(self) -> None:
         """Ends; what passes is cut."""
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -83,13 +106,19 @@ class Network:
         except OSError:
             writer.close()
             return
-        await asyncio.gather(self._pass(reader, to_target), self._pass(from_target, writer))
+        await asyncio.gather(
+            self._pass(reader, to_target, self._open[Way.TO_BROKER]),
+            self._pass(from_target, writer, self._open[Way.FROM_BROKER]),
+        )
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_open: asyncio.Event
+    ) -> None:
         self._alive.add(writer)
         with suppress(OSError):
             while data := await reader.read(CHUNK_BYTES):
                 if writer not in self._dead:
+                    await is_open.wait()
                     await asyncio.sleep(len(data) / self._bytes_per_second)
                     writer.write(data)
                     await writer.drain()
@@ -109,22 +138,32 @@ class FarBroker(NamedTuple):
 @contextmanager
 def broker_behind_a_network(directory: Path) -> Iterator[FarBroker]:
     """Runs one for as long as it is used."""
-    behind, before = choose_port(), choose_port()
-    broker = EmbeddedBroker(directory, brief=True)
-    with patch.object(embedded, "server_properties", partial(_properties, behind, before)):
-        broker.start()
-    with broker, closing(Network(before, behind)) as network:
-        yield FarBroker(broker.bootstrap, f"{HOST}:{before}", network)
+    with networks("far") as all_networks, EmbeddedBroker(directory, brief=True) as broker:
+        yield FarBroker(broker.bootstrap, all_networks["far"].address, all_networks["far"])
 
 
-def _properties(behind: int, before: int, **given: Any) -> str:
+@contextmanager
+def networks(*names: str) -> Iterator[dict[str, Network]]:
+    """Embedded brokers that are started meanwhile, one at a time, are behind each of them, too."""
+    listeners, found = {}, {}
+    with ExitStack() as stack:
+        for name in names:
+            behind, before = choose_port(), choose_port()
+            listeners[name.upper()] = (f"{HOST}:{behind}", f"{HOST}:{before}")
+            found[name] = stack.enter_context(closing(Network(before, behind)))
+        properties = partial(_properties, listeners)
+        stack.enter_context(patch.object(embedded, "server_properties", properties))
+        yield found
+
+
+def _properties(listeners: dict[str, tuple[str, str]], **given: Any) -> str:
     more = {
-        "listeners": f"FAR://{HOST}:{behind}",
-        "advertised.listeners": f"FAR://{HOST}:{before}",
-        "listener.security.protocol.map": "FAR:PLAINTEXT",
+        "listeners": [f"{name}://{behind}" for name, (behind, _) in listeners.items()],
+        "advertised.listeners": [f"{name}://{before}" for name, (_, before) in listeners.items()],
+        "listener.security.protocol.map": [f"{name}:PLAINTEXT" for name in listeners],
     }
     lines = []
     for line in server_properties(**given).splitlines():
         name, _, value = line.partition("=")
-        lines.append(f"{name}={more[name]},{value}" if name in more else line)
+        lines.append(f"{name}={','.join([*more.get(name, ()), value])}")
     return "\n".join([*lines, "inter.broker.listener.name=PLAINTEXT", ""])

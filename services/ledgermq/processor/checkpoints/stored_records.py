@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException, Producer
 
 from ledgermq.processor.worker.logs import ManagerLog
 from ledgermq.wire.kafka.access import raise_if_denied
-from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS, client_options
+from ledgermq.wire.kafka.settings import CONNECTION_LIMITS, client_options
 from ledgermq.wire.topics.appending import numbered_producer
 from ledgermq.wire.topics.checkpoint_records import StoredRecords
 from ledgermq.wire.topics.ledger import Ledger
@@ -50,7 +50,7 @@ def checkpoint_producer(ledger: Ledger) -> Producer:
         "message.max.bytes": DERIVED_BYTES_MAX,
         "queue.buffering.max.messages": 0,
         "message.timeout.ms": int(ledger.timeout_seconds * 1000),
-        "socket.timeout.ms": ANSWERED_WITHIN_MS,
+        **CONNECTION_LIMITS,
         "log_level": 0,
     }
     return numbered_producer(client_options(ledger.bootstrap, own))

@@ -20,7 +20,11 @@ from ledgermq.processor.faust_shell.transport import LogTransport
 from ledgermq.processor.worker.membership import workers_group
 from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.processor.worker.web_address import in_address
+from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS
 from ledgermq.wire.topics.log_topics import Topics
+
+# A member whose heartbeat is not answered for longer has lost its session in any case.
+GROUP_ANSWER_SECONDS = 6.0
 
 
 class LoopbackWeb(Web):
@@ -86,7 +90,8 @@ def make_application(
         table_standby_replicas=0,
         broker_session_timeout=settings.session_timeout_seconds,
         broker_heartbeat_interval=settings.heartbeat_seconds,
-        broker_request_timeout=max(30.0, settings.session_timeout_seconds * 2),
+        broker_request_timeout=max(GROUP_ANSWER_SECONDS, settings.session_timeout_seconds * 2),
+        consumer_connections_max_idle_ms=ANSWERED_WITHIN_MS,
         broker_max_poll_records=settings.poll_records,
         consumer_auto_offset_reset="earliest",
         consumer_group_instance_id=settings.name or None,

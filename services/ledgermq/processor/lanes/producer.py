@@ -18,7 +18,7 @@ from ledgermq.processor.worker.logs import KAFKA_LOGGER
 from ledgermq.wire.framing.confluent import ConfluentFraming, framed
 from ledgermq.wire.framing.headers import Headers, chunk_headers
 from ledgermq.wire.kafka.access import denied
-from ledgermq.wire.kafka.settings import ANSWERED_WITHIN_MS, client_options
+from ledgermq.wire.kafka.settings import CONNECTION_LIMITS, client_options
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
 
@@ -101,7 +101,7 @@ class LogProducer:
             "message.max.bytes": 10 * 1024 * 1024,
             "queue.buffering.max.messages": 0,
             "message.timeout.ms": 120_000,
-            "socket.timeout.ms": ANSWERED_WITHIN_MS,
+            **CONNECTION_LIMITS,
             "log_level": 3,
             "error_cb": self._error,
         }

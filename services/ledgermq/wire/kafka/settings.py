@@ -75,6 +75,12 @@ PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 # An answer that stays away for longer was lost with its connection, as where a machine lost its
 # power or a firewall forgot the connection. librdkafka waits for a minute, in which sessions end.
 ANSWERED_WITHIN_MS: Final = 15_000
+# A connection on which nothing went for as long may have been lost likewise: it is closed, and made
+# anew when it is needed. Otherwise who stands by for hours finds out when it has to take over.
+CONNECTION_LIMITS: Final = {
+    "socket.timeout.ms": ANSWERED_WITHIN_MS,
+    "connections.max.idle.ms": ANSWERED_WITHIN_MS,
+}
 TOGETHER: Final = (
     ("ssl.certificate.location", "ssl.key.location"),
     ("ssl.certificate.pem", "ssl.key.pem"),

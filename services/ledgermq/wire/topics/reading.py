@@ -22,7 +22,7 @@ from ledgermq.wire.kafka.access import (
     text_of,
 )
 from ledgermq.wire.kafka.settings import (
-    ANSWERED_WITHIN_MS,
+    CONNECTION_LIMITS,
     KafkaSettings,
     client_options,
     kafka_settings,
@@ -89,7 +89,7 @@ def reader_settings(
         "isolation.level": "read_uncommitted",
         # A disk may give back other bytes than it was given.
         "check.crcs": True,
-        "socket.timeout.ms": ANSWERED_WITHIN_MS,
+        **CONNECTION_LIMITS,
         "log_level": 0,
         **more,
     }
