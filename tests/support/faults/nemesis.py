@@ -12,14 +12,15 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
 from ledgermq.processor.worker.crash_points import CRASH_POINTS
+from support.brokers.far_broker import Way
 from support.brokers.foreign_batches import producers, write_unnamed_header
 from support.checks.bad_records import BadRecords
-from support.faults.stage import Stage
+from support.faults.stage import ROLES, WORKERS, Stage
 
 Fault = Callable[[Stage], None]
 
@@ -33,6 +34,8 @@ WRONG_CLOCKS_SECONDS = (-3600, -20, 20, 3600)
 FROZEN_SECONDS = (1.0, 8.0)
 # Beyond twice the suspect time-out of the clients their sessions are ended.
 FROZEN_CLIENT_SECONDS = (2.0, 14.0)
+CUT_OFF_SECONDS = (0.5, 8.0)
+SLOW_BYTES_PER_SECOND = 20_000
 
 
 @contextmanager
@@ -193,6 +196,42 @@ def replace_by_losing_client(stage: Stage) -> None:
         stage.start_client(client.role, lose=0.05)
 
 
+# Networks ----------------------------------------------------------------------------------------
+
+
+def cut_client_off(stage: Stage) -> None:
+    """F6: clients of a role are cut off, one way or both, perhaps until their sessions end."""
+    role = stage.random.choice(ROLES)
+    hurt = [client.name for client in stage.clients.values() if client.role == role]
+    _trouble(stage, role, hurt, FROZEN_CLIENT_SECONDS)
+
+
+def trouble_client(stage: Stage) -> None:
+    """F6: the same for a shorter while, of which nobody is to see anything but a delay."""
+    _trouble(stage, stage.random.choice(ROLES), [], CUT_OFF_SECONDS)
+
+
+def cut_workers_off(stage: Stage) -> None:
+    """F6: all workers are cut off, one way or both; some come back as zombies."""
+    _trouble(stage, WORKERS, [], FROZEN_SECONDS)
+    stage.mend_workers()
+
+
+def _trouble(stage: Stage, name: str, hurt: list[str], seconds: tuple[float, float]) -> None:
+    network = stage.networks[name]
+    troubles: dict[str, Callable[[], AbstractContextManager[object]]] = {
+        "cut": network.shut,
+        "slow": lambda: network.slowed_down(SLOW_BYTES_PER_SECOND),
+        "dead": lambda: nullcontext(network.kill_in_silence()),
+        "held up": lambda: network.held_up(*Way),
+        "deaf": lambda: network.held_up(Way.FROM_BROKER),
+        "dumb": lambda: network.held_up(Way.TO_BROKER),
+    }
+    kind = stage.random.choice([*troubles])
+    with _told(stage, f"network {kind}", *hurt, of=name), troubles[kind]():
+        _hold(stage, *seconds)
+
+
 # The log -----------------------------------------------------------------------------------------
 
 
@@ -237,6 +276,9 @@ FAULTS: Final[tuple[Fault, ...]] = (
     kill_client,
     freeze_client,
     replace_by_losing_client,
+    cut_client_off,
+    trouble_client,
+    cut_workers_off,
     write_bad_records,
     lose_scratch,
 )

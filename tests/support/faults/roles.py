@@ -315,30 +315,24 @@ class Coroutines(Client):
 
 
 class Draining(Client):
-    """Takes everything that is left on all queues, until two passes find nothing."""
+    """Takes everything that is left on all queues, until nothing is in flight or delayed either."""
 
     def work(self, connection: Any) -> None:
         """Empties queue after queue."""
-        empty = 0
         with connection.session(transacted=True) as session:
-            while empty < 2:
-                found = sum(self._empty(session, queue) for queue in QUEUES)
-                empty = empty + 1 if found == 0 and self._nothing_left(connection) else 0
+            while left := self._left(connection):
+                for queue in left:
+                    self._empty(session, queue)
         self.stopping = True
 
-    def _empty(self, session: Any, queue: str) -> int:
-        count = 0
-        with session.consumer(f"queue:{queue}") as consumer:
-            while messages := consumer.receive_many(200, 1.0):
-                gets = self.got(queue, messages)
-                self.call("commit", [], gets, session.commit)
-                count += len(gets)
-        return count
+    def _left(self, connection: Any) -> list[str]:
+        found = {one.name: one.message_count for one in connection.admin.list_queues()}
+        return [queue for queue in QUEUES if found.get(queue, 0)]
 
-    def _nothing_left(self, connection: Any) -> bool:
-        """Nothing is in flight, uncommitted or delayed either."""
-        left = {one.name: one.message_count for one in connection.admin.list_queues()}
-        return not any(left.get(queue, 0) for queue in QUEUES)
+    def _empty(self, session: Any, queue: str) -> None:
+        with session.consumer(f"queue:{queue}") as consumer:
+            while messages := consumer.receive_many(200, 0.5):
+                self.call("commit", [], self.got(queue, messages), session.commit)
 
 
 QUEUES = (

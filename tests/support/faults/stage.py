@@ -11,16 +11,22 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ledgermq.embedded import EmbeddedBroker
 from ledgermq.processor.worker.process import PARENT_VARIABLE
+from support.brokers.far_broker import networks
 from support.brokers.raw_client import RawClient
 from support.brokers.worker_process import Place, WorkerProcess, new_place
 from support.checkout import ROOT, SERVICES
 from support.faults.history import Recorder
 
+# One of two takes from the queue that delivers to one consumer at a time.
+ROLES = ("auto", "client", "individual", "single", "single", "moving", "groups", "aio")
+# The network that all workers are behind; clients of one role have one.
+WORKERS = "workers"
 CHECKPOINT_SECONDS = 2.0
 START_SECONDS = 90.0
 ANSWER_SECONDS = 60.0
@@ -84,6 +90,8 @@ class Stage:
         self.histories.mkdir()
         self.random = random.Random(seed)
         self.history = Recorder(self.histories, "nemesis")
+        self._open = contextlib.ExitStack()
+        self.networks = self._open.enter_context(networks(*set(ROLES), WORKERS))
         home = directory / "disk" / "broker"
         self.broker = EmbeddedBroker(home, ready_timeout_seconds=300.0, brief=True)
         self.broker.start()
@@ -100,7 +108,8 @@ class Stage:
     def start_worker(self, name: str, **environment: Any) -> WorkerProcess:
         """Starts a worker, in the place of one of the same name that ended."""
         given = {"CHECKPOINT_SECONDS": CHECKPOINT_SECONDS} | environment
-        worker = self.place.worker(name, ready=False, **given)
+        place = replace(self.place, bootstrap=self.networks[WORKERS].address)
+        worker = place.worker(name, ready=False, **given)
         self.workers[name] = worker
         return worker
 
@@ -125,7 +134,10 @@ class Stage:
         """Starts a client; no two of a run have one name."""
         name = f"{role}-{next(self._numbers)}"
         seed = self.random.randrange(2**32)
-        client = ClientProcess(self.place, role, name, self.histories, seed, lose)
+        place = self.place
+        if role in self.networks:
+            place = replace(place, bootstrap=self.networks[role].address)
+        client = ClientProcess(place, role, name, self.histories, seed, lose)
         self.clients[name] = client
         return client
 
@@ -164,6 +176,7 @@ class Stage:
                 worker.signal(signal.SIGCONT)
         self.place.close()
         self.broker.stop()
+        self._open.close()
 
 
 def _resources_of(pid: int) -> dict[str, int]:

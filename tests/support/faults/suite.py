@@ -23,12 +23,10 @@ from support.checks.history import check_history
 from support.faults import nemesis
 from support.faults.checker import Facts, facts_of, judge, witness
 from support.faults.history import read
-from support.faults.stage import Stage
+from support.faults.stage import ROLES, Stage
 from support.frame import arguments_with_seed, say
 from support.invariants import whole_state
 
-# One of two takes from the queue that delivers to one consumer at a time.
-ROLES = ("auto", "client", "individual", "single", "single", "moving", "groups", "aio")
 CALM_SECONDS = (2.0, 6.0)
 STOP_SECONDS = 150.0
 DRAIN_SECONDS = 240.0

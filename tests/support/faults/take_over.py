@@ -1,8 +1,9 @@
 """How long clients wait while a queue manager changes hands: `python -m support.faults.take_over`.
 
-A client sends one message after another; a worker is killed, frozen or told to stop. The longest
-send from then on is what the client waited, its end is the first outcome of the new worker. Every
-message that was confirmed must be there once, and the lanes must hold the fold of the log.
+A client sends one message after another; a worker is killed, frozen or told to stop, or killed as
+all connections of workers die without a word, as if a broker had lost its power with it. The
+longest send from then on is what the client waited, its end is the first outcome of the new worker.
+Every message that was confirmed must be there once, and the lanes must hold the fold of the log.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from support.checks.history import check_history
-from support.faults.stage import Stage
+from support.faults.stage import WORKERS, Stage
 from support.frame import arguments_with_seed, say
 
 QUIET_SECONDS = 2.0
@@ -25,6 +26,7 @@ SIGNALS = {
     "killed": signal.SIGKILL,
     "frozen": signal.SIGSTOP,
     "told to stop": signal.SIGTERM,
+    "cut off": signal.SIGKILL,
 }
 
 
@@ -56,6 +58,8 @@ def one_round(stage: Stage, sender: Sender, how: str) -> tuple[float, float]:
     """Seconds from the fault to the new worker's first outcome, and the longest send."""
     name = stage.owner()
     mark, began = len(sender.sends), time.monotonic()
+    if how == "cut off":
+        stage.networks[WORKERS].kill_in_silence()
     stage.workers[name].signal(SIGNALS[how])
     limit = time.monotonic() + PATIENCE_SECONDS
     time.sleep(QUIET_SECONDS)
