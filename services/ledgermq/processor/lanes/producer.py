@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -23,6 +24,8 @@ from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
 
 POLL_SECONDS = 0.004
+# Where nothing is to be acknowledged, only errors may come, which no write waits for.
+IDLE_SECONDS = 0.25
 
 
 class WriteFailedError(LedgerMQError):
@@ -91,6 +94,7 @@ class LogProducer:
         self._on_failure = on_failure
         self._unsent_bytes_max = unsent_bytes_max
         self._failed: BaseException | None = None
+        self._written = asyncio.Event()
         self.clock = LogClock()
         self.unsent_bytes = 0
         self.outstanding = 0
@@ -193,6 +197,7 @@ class LogProducer:
                 self._fail(f"{topic}-{partition}: {error}")
             raise WriteFailedError(f"{topic}-{partition} took no record: {error}") from error
         self.outstanding += 1
+        self._written.set()
 
     async def wait_for_room(self) -> None:
         """Waits while more waits to be acknowledged than may."""
@@ -211,7 +216,11 @@ class LogProducer:
         """Takes acknowledgements as they come; raises as `poll` does."""
         while True:
             self.poll()
-            await asyncio.sleep(POLL_SECONDS if self.outstanding else 4 * POLL_SECONDS)
+            if not self.outstanding:
+                self._written.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._written.wait(), IDLE_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
     def flush(self, timeout_seconds: float) -> int:
         """Waits until all is acknowledged; how many records are not."""
