@@ -8,10 +8,11 @@ from hypothesis import given
 from ledgermq.core.apply import new_state
 from ledgermq.protocol.operations import Unreadable
 from ledgermq.wire.framing.codec import decode_operation
-from support.checks import checks
+from support.checks import checked_histories, checks
 from support.checks.checked_histories import (
     check_every_split,
     check_history,
+    check_new_history,
     examples,
     fold_entry,
 )
@@ -34,7 +35,7 @@ from support.planted.fold_faults import (
     UNIT_LIMITS,
 )
 from support.planted.order_faults import GROUPS
-from support.planted.planted_faults import expect_found_by, named
+from support.planted.planted_faults import expect_found_by, named, plant
 from support.planted.put_faults import QUOTAS
 
 SEEDS = (*range(6), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 120)))
@@ -46,42 +47,42 @@ def test_any_records_leave_a_sound_state_that_the_model_agrees_with(history):
     """Random operations and bytes: outcomes as the model's, invariants, conservation, refusals
     without effect, sequence numbers that rise and never repeat, nothing consumed twice.
     """
-    check_history(history)
+    check_new_history(history)
 
 
 @examples(250)
 @given(informed_histories())
 def test_deep_histories_leave_a_sound_state_that_the_model_agrees_with(history):
     """Mostly legal operations, with the same checks after every entry."""
-    check_history(history)
+    check_new_history(history)
 
 
 @examples(120)
 @given(informed_histories(weights=MUCH_REJECTED))
 def test_histories_of_rejections_leave_a_sound_state_that_the_model_agrees_with(history):
     """Messages put back and sent away one by one, with the same checks (§5 Reject)."""
-    check_history(history)
+    check_new_history(history)
 
 
 @examples(120)
 @given(group_histories(weights=("put", "consume", "consume", "reject", "reject", "settle", "back")))
 def test_rejections_within_groups_leave_a_sound_state_that_the_model_agrees_with(history):
     """Where consumers are in groups, and where they go on, with the same checks (§5 Reject)."""
-    check_history(history)
+    check_new_history(history)
 
 
 @examples(120)
 @given(group_histories())
 def test_histories_of_groups_leave_a_sound_state_that_the_model_agrees_with(history):
     """Groups, segments, get options, group affinity and browses, with the same checks."""
-    check_history(history)
+    check_new_history(history)
 
 
 @examples(200)
 @given(quota_histories())
 def test_histories_with_quotas_leave_a_sound_state_that_the_model_agrees_with(history):
     """Small quotas, several sessions and both policies, with the same checks (INF-18, INF-20)."""
-    check_history(history)
+    check_new_history(history)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -167,6 +168,32 @@ def test_planted_fault_of_quotas_is_found(planted):
 def test_fault_planted_in_groups_is_found(planted):
     """Histories of groups are not blind to what is wrong with groups."""
     expect_found_by(GROUPS, planted)
+
+
+def first_found(check, histories):
+    """Which history a check fails of first."""
+    for number, history in enumerate(histories):
+        try:
+            check(history)
+        except AssertionError:
+            return number
+    return None
+
+
+@pytest.mark.parametrize(
+    ("family", "title"),
+    [
+        (FOLD, "a sequence number is left out"),
+        (GROUPS, "who got of a group is not inside it"),
+    ],
+)
+def test_a_fault_behind_beginnings_that_passed_is_found(family, title, monkeypatch):
+    """In the same history in which it is where each is checked from its first entry."""
+    (fault,) = (one for one in family.faults if one.title == title)
+    histories = family.histories(fault.seed)
+    monkeypatch.setattr(checked_histories, "_PASSED", {})
+    with plant(fault):
+        assert first_found(check_new_history, histories) == first_found(check_history, histories)
 
 
 def test_unreadable_is_an_operation_like_any_other():

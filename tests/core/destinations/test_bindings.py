@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgermq.protocol.topic_patterns import is_pattern, names_of, takes_in
-from support.checks.checked_histories import check_history, examples
+from support.checks.checked_histories import check_new_history, examples
 from support.generators.topic_generators import binding_histories
 from support.model.bindings import takes_in as word_by_word
 from support.planted.planted_faults import expect_found_by, named
@@ -18,7 +18,7 @@ from support.planted.topic_faults import BINDINGS, BINDINGS_SCRIPTS
 @given(binding_histories())
 def test_histories_of_bindings_leave_a_sound_state_that_the_model_agrees_with(history):
     """What is put to topics goes on wherever it is bound to, as topics and bindings come and go."""
-    check_history(history)
+    check_new_history(history)
 
 
 @pytest.mark.parametrize("planted", named(BINDINGS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from support.checks.checked_histories import check_history, examples
+from support.checks.checked_histories import check_new_history, examples
 from support.generators.fifo_generators import consumer_priority_histories
 from support.planted.order_faults import CONSUMER_PRIORITY
 from support.planted.planted_faults import expect_found_by, named
@@ -17,7 +17,7 @@ def test_histories_of_consumers_with_priorities_leave_a_sound_state_that_the_mod
     history,
 ):
     """Consumers of higher priorities come first, with selectors, limits and FIFO modes beside."""
-    check_history(history)
+    check_new_history(history)
 
 
 @pytest.mark.parametrize("planted", named(CONSUMER_PRIORITY))

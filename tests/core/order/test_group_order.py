@@ -14,7 +14,7 @@ from ledgermq.protocol.settings import given_settings
 from support.brokers.log_writer import Script, color_header
 from support.checks.checked_histories import (
     check_every_split,
-    check_history,
+    check_new_history,
     examples,
     fold_entry,
 )
@@ -28,7 +28,7 @@ from support.planted.planted_faults import expect_found_by, named
 @given(group_order_histories())
 def test_histories_of_ordered_groups_leave_a_sound_state_that_the_model_agrees_with(history):
     """Delays, selectors, affinity, FIFO modes and subscriptions, with every check (INF-10)."""
-    check_history(history)
+    check_new_history(history)
 
 
 @examples(30)

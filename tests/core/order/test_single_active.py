@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from support.checks.checked_histories import check_history, examples
+from support.checks.checked_histories import check_new_history, examples
 from support.generators.fifo_generators import single_active_histories
 from support.planted.order_faults import SINGLE_ACTIVE, SINGLE_ACTIVE_SCRIPTS
 from support.planted.planted_faults import expect_found_by, named
@@ -15,7 +15,7 @@ from support.planted.planted_faults import expect_found_by, named
 @given(single_active_histories())
 def test_histories_of_active_consumers_leave_a_sound_state_that_the_model_agrees_with(history):
     """Consumers that are active while others stand by, and the setting goes on and off."""
-    check_history(history)
+    check_new_history(history)
 
 
 @pytest.mark.parametrize("planted", named(SINGLE_ACTIVE))

@@ -20,7 +20,7 @@ from ledgermq.protocol.outcomes import Enqueued, Refused
 from ledgermq.wire.framing.checkpoint_chunks import root_parts
 from ledgermq.wire.framing.codec import encode_operation
 from support.checks import checks
-from support.checks.checked_histories import check_every_split, check_history, examples
+from support.checks.checked_histories import check_every_split, check_new_history, examples
 from support.generators.naive_operations import START_US, sample_message
 from support.generators.source_generators import source_histories
 from support.messages.opening import opening
@@ -33,7 +33,7 @@ from support.scripts.verbs import identifier
 @given(source_histories())
 def test_histories_of_sources_leave_a_sound_state_that_the_model_agrees_with(history):
     """Parts put again, too early and to several destinations, with the checks of every history."""
-    check_history(history)
+    check_new_history(history)
 
 
 @examples(15)

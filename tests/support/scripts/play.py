@@ -7,6 +7,7 @@ every third one, or each if the state restarts from it, the snapshot through byt
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -68,6 +69,11 @@ STATUS_NAMES = {
 }
 
 
+def last_snapshot(position: int) -> int:
+    """The position at or before this one at which a player takes a snapshot."""
+    return position - position % ENTRIES_A_SNAPSHOT
+
+
 class Player:
     """A state and a model, fed with the same entries."""
 
@@ -116,6 +122,27 @@ class Player:
             raise AssertionError(f"entry {position} stopped the fold or its checks") from error
         return found
 
+    def follow(self, value: bytes | None, *, snapshot_at: int) -> list[Addressed]:
+        """Folds an entry that was checked when it came after the same ones, which were followed.
+
+        The last snapshot before the next check is the one at a position.
+        """
+        self.log.append((value, self.clock_us))
+        operation = decode_operation(value, self.state.active_version)
+        position = self.state.position + 1
+        found = apply(self.state, operation, position, self.clock_us, for_each(self.book.take))
+        if position == snapshot_at:
+            self.thawed = checks.thaw(checks.freeze(self.state))
+        elif position > snapshot_at:
+            apply(self.thawed, operation, position, self.clock_us)
+        self.thawed.time_stood_still = self.state.time_stood_still
+        self.refused |= dict(_refusals(operation, found))
+        self.queue_statuses = queue_statuses(self.state)
+        self.topic_statuses = topic_statuses(self.state)
+        if self.model is not None:
+            self.model.apply(operation, position, self.clock_us)
+        return found
+
     def _check(
         self, operation: Operation, position: int, before: object, found: list[Addressed]
     ) -> None:
@@ -127,15 +154,13 @@ class Player:
         checks.through_the_wire(found)
         if before is not None and _must_change_nothing(operation, found):
             assert checks.substance(state) == before, "what must change nothing did"
-        for one in found:
-            if isinstance(one.outcome, Refused) and _answers(one.outcome, operation):
-                number, reason = _number(one.outcome), one.outcome.reason
-                # What was answered to a number is answered again to whatever has that number.
-                if self.refused.get(number) != reason:
-                    listed = refusals_of(type(operation).__name__)
-                    assert reason in listed, "the protocol lists no such refusal"
-                self.refused[number] = reason
-        if self.restarts or position % ENTRIES_A_SNAPSHOT == 0:
+        for number, reason in _refusals(operation, found):
+            # What was answered to a number is answered again to whatever has that number.
+            if self.refused.get(number) != reason:
+                listed = refusals_of(type(operation).__name__)
+                assert reason in listed, "the protocol lists no such refusal"
+            self.refused[number] = reason
+        if self.restarts or position == last_snapshot(position):
             kept = checks.contents(state)
             if not self.restarts:
                 beside = checks.contents(self.thawed)
@@ -441,6 +466,15 @@ def _answers(refused: Refused, operation: Operation) -> bool:
     if not isinstance(operation, SessionOperation):
         return refused.session == -1
     return _number(refused) == _number(operation)
+
+
+def _refusals(
+    operation: Operation, found: list[Addressed]
+) -> Iterator[tuple[tuple[int, int], str]]:
+    """The numbers of what was refused in reply to the operation, with the reasons."""
+    for one in found:
+        if isinstance(one.outcome, Refused) and _answers(one.outcome, operation):
+            yield _number(one.outcome), one.outcome.reason
 
 
 def _number(one: Refused | SessionOperation) -> tuple[int, int]:
