@@ -139,9 +139,8 @@ def test_a_delivery_mode_is_true_or_false(memory, bad):
             producer.send("x", persistent=bad)
         with pytest.raises(ledgermq.LedgerMQError, match="persistent"):
             producer.send_async("x", persistent=bad)
-        producer.persistent = bad
         with pytest.raises(ledgermq.ArgumentTypeError, match="persistent"):
-            producer.send("x")
+            producer.persistent = bad
         assert producer.send("x", persistent=False).sequence == 0
 
 

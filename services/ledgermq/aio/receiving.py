@@ -100,6 +100,8 @@ class Consumer(OfConsumer, Closing):
     listeners.
     """
 
+    __slots__ = ("_taking",)
+
     def __init__(self, getter: Getter[Message], taking: Taking) -> None:
         self._shared = getter
         self._taking = taking

@@ -45,6 +45,8 @@ class Producer(OfProducer):
     coroutine is cancelled, what it was sending may be sent all the same, or some of its segments.
     """
 
+    __slots__ = ("_taking",)
+
     def __init__(self, putter: Putter, taking: Taking) -> None:
         self._shared = putter
         self._taking = taking

@@ -182,6 +182,8 @@ def awaited(
 class Closing(Uncopied):
     """Closes itself at the end of an `async with` block."""
 
+    __slots__ = ()
+
     async def close(self) -> None:
         """Closes it."""
         raise NotImplementedError

@@ -67,6 +67,8 @@ class Uncopied:
 class Closing(Uncopied):
     """Closed at the end of a `with` block; an exception that ends the block is hidden by none."""
 
+    __slots__ = ()
+
     def close(self) -> None:
         """Closes it."""
         raise NotImplementedError
@@ -104,4 +106,13 @@ class WhileOpen(Generic[Value]):
         return value
 
     def __set__(self, owner: Any, value: Value) -> None:
-        setattr(self._of(owner), self._name, value)
+        self._of(owner)
+        name, kind = self._name.removeprefix("_"), type(owner).__name__
+        raise AttributeError(f"{name} of a {kind} cannot be set: say it where it is made")
+
+
+class SetWhileOpen(WhileOpen[Value]):
+    """One that can be set: what it is of has a `set`, which takes its name and checks the value."""
+
+    def __set__(self, owner: Any, value: Value) -> None:
+        self._of(owner).set(self._name, value)

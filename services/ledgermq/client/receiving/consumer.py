@@ -67,6 +67,8 @@ class Consumer(OfConsumer, Closing):
         prefetch: Up to how many messages are asked for ahead of need.
     """
 
+    __slots__ = ("_engine", "_work")
+
     _shared: Getter[Message]
 
     def __init__(self, work: Work, destination: str, **options: Unpack[ConsumerOptions]) -> None:

@@ -544,7 +544,9 @@ def _leave_locked(
 
 
 class OfConsumer:
-    """What a consumer says of itself, to threads and to coroutines."""
+    """What a consumer says of itself, to threads and to coroutines; nothing of it can be set."""
+
+    __slots__ = ("__weakref__", "_shared")
 
     _shared: Getter[Any]
 

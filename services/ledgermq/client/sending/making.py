@@ -65,13 +65,7 @@ def make_message(
     Save where a reply goes: a message that was received goes on with what it has there.
     """
     properties, correlation_id, reply_to, type_, priority, persistent = sending[:6]
-    if type(priority) is not int:
-        priority = plain(priority)
-    if type(priority) is not int or not 0 <= priority <= PRIORITY_MAX:
-        raise MessageFormatError(
-            f"priority is {shown(priority)}, must be a whole number from 0 to {PRIORITY_MAX}",
-            destination=destination,
-        )
+    priority = checked_priority(priority, destination)
     check_flag("persistent", persistent)
     times_ms = _times_ms(destination, sending.time_to_live, sending.delivery_delay)
     if isinstance(body, PropertyAccess):
@@ -105,6 +99,29 @@ def make_message(
         message["header"] = header
     _check_sizes(destination, message)
     return message
+
+
+def checked_priority(priority: object, destination: str | None) -> int:
+    """A priority that a message can have, as a plain number."""
+    number = plain(priority)
+    if type(number) is not int or not 0 <= number <= PRIORITY_MAX:
+        raise MessageFormatError(
+            f"priority is {shown(priority)}, must be a whole number from 0 to {PRIORITY_MAX}",
+            destination=destination,
+        )
+    return number
+
+
+def checked_timing(name: str, seconds: float, destination: str | None) -> float:
+    """So many seconds from the send, of a time to live or a delivery delay."""
+    if type(seconds) not in (int, float):
+        check_number(name, seconds, " of seconds")
+    if not 0 <= seconds <= TIMING_MS_MAX / 1000:
+        raise MessageFormatError(
+            f"{name} is {shown(seconds)}, must be 0 to {TIMING_MS_MAX // 1000} seconds",
+            destination=destination,
+        )
+    return seconds
 
 
 def check_bodies(bodies: Iterable[Sendable]) -> None:
@@ -141,14 +158,8 @@ def _check_sizes(destination: str, message: PutMessage) -> None:
 
 def _times_ms(destination: str, time_to_live: float, delivery_delay: float) -> dict[str, int]:
     """When the message may be delivered; its age counts from now."""
-    for name, seconds in (("time_to_live", time_to_live), ("delivery_delay", delivery_delay)):
-        if type(seconds) not in (int, float):
-            check_number(name, seconds, " of seconds")
-        if not 0 <= seconds <= TIMING_MS_MAX / 1000:
-            raise MessageFormatError(
-                f"{name} is {shown(seconds)}, must be 0 to {TIMING_MS_MAX // 1000} seconds",
-                destination=destination,
-            )
+    checked_timing("time_to_live", time_to_live, destination)
+    checked_timing("delivery_delay", delivery_delay, destination)
     if time_to_live == 0 and delivery_delay == 0:
         return {}
     return {

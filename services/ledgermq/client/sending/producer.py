@@ -44,6 +44,8 @@ class Producer(OfProducer, Closing):
     `send_segmented` does; the receipt is that of the first. How much it takes is asked for once.
     """
 
+    __slots__ = ("_engine",)
+
     def __init__(
         self, work: Work, destination: str | None, **options: Unpack[ProducerOptions]
     ) -> None:

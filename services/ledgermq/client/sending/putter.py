@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterator, Sized
 from concurrent.futures import Future
 from functools import partial
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 
-from ledgermq.client.closing import Uncopied, WhileOpen
+from ledgermq.client.arguments import check_flag
+from ledgermq.client.closing import SetWhileOpen, Uncopied, WhileOpen
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.outgoing import Batch
 from ledgermq.client.engine.steps import Steps, aside
@@ -18,7 +19,7 @@ from ledgermq.client.link.transport import LogReceipt
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import USUAL, MessageOptions, ProducerOptions, SendOptions
 from ledgermq.client.sending.grouping import GroupPlace, PutState, left_open
-from ledgermq.client.sending.making import Sending, make_message
+from ledgermq.client.sending.making import Sending, checked_priority, checked_timing, make_message
 from ledgermq.client.sending.putting import Grouping, Putting
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt, settle
 from ledgermq.client.settings import checked_whole
@@ -47,32 +48,40 @@ class Putter:
             stay plain.
     """
 
+    redelivery_limit: int
+    priority: int
+    persistent: bool
+    time_to_live: float
+    delivery_delay: float
+
     def __init__(self, work: Work, destination: str | None, options: ProducerOptions) -> None:
         self.work = work
         self._owner = work.owner()
         self.engine = work.engine
         self.engine.check_open()
-        given = options.get("redelivery_limit")
-        self.redelivery_limit = self.engine.settings.redelivery_limit if given is None else given
-        self.priority: int = options.get("priority", USUAL["priority"])
-        self.persistent: bool = options.get("persistent", USUAL["persistent"])
-        self.time_to_live: float = options.get("time_to_live", USUAL["time_to_live"])
-        self.delivery_delay: float = options.get("delivery_delay", USUAL["delivery_delay"])
         self.destination = None if destination is None else checked_destination(destination)
+        given = options.get("redelivery_limit")
+        limit = self.engine.settings.redelivery_limit if given is None else given
+        self.set("redelivery_limit", limit)
+        for name in ("priority", "persistent", "time_to_live", "delivery_delay"):
+            self.set(name, options.get(name, USUAL[name]))
         self.states: dict[str, PutState] = {}
         self._closed = False
         self._bytes_max: dict[str, int] = {}
         with self.engine.lock:
             self.engine.check_usable_locked()
 
-    @property
-    def redelivery_limit(self) -> int:
-        """How often what it sends is redelivered at most; checked when it is set."""
-        return self._redelivery_limit
-
-    @redelivery_limit.setter
-    def redelivery_limit(self, limit: int) -> None:
-        self._redelivery_limit = checked_whole("redelivery_limit", limit, -1, REDELIVERY_LIMIT_MAX)
+    def set(self, name: str, value: Any) -> None:
+        """Sets what its messages have that do not say otherwise; refused here, not at a send."""
+        if name == "redelivery_limit":
+            value = checked_whole(name, value, -1, REDELIVERY_LIMIT_MAX)
+        elif name == "priority":
+            value = checked_priority(value, self.destination)
+        elif name == "persistent":
+            check_flag(name, value)
+        else:
+            value = checked_timing(name, value, self.destination)
+        setattr(self, name, value)
 
     def check_open(self) -> None:
         self.engine.check_open()
@@ -118,7 +127,7 @@ class Putter:
             self.persistent if persistent is None else persistent,
             self.time_to_live if time_to_live is None else time_to_live,
             self.delivery_delay if delivery_delay is None else delivery_delay,
-            self._redelivery_limit,
+            self.redelivery_limit,
         )
 
     def send(
@@ -393,16 +402,21 @@ class Putter:
 
 
 class OfProducer(Uncopied):
-    """What a producer says of itself, to threads and to coroutines."""
+    """What a producer says of itself, to threads and to coroutines.
+
+    It has nothing else that could be set: a misspelled setting is an AttributeError.
+    """
+
+    __slots__ = ("__weakref__", "_shared")
 
     _shared: Putter
 
     destination = WhileOpen["str | None"]("_shared.destination")
-    priority = WhileOpen[int]("_shared.priority")
-    persistent = WhileOpen[bool]("_shared.persistent")
-    time_to_live = WhileOpen[float]("_shared.time_to_live")
-    delivery_delay = WhileOpen[float]("_shared.delivery_delay")
-    redelivery_limit = WhileOpen[int]("_shared.redelivery_limit")
+    priority = SetWhileOpen[int]("_shared.priority")
+    persistent = SetWhileOpen[bool]("_shared.persistent")
+    time_to_live = SetWhileOpen[float]("_shared.time_to_live")
+    delivery_delay = SetWhileOpen[float]("_shared.delivery_delay")
+    redelivery_limit = SetWhileOpen[int]("_shared.redelivery_limit")
 
     def _check_open(self) -> None:
         self._shared.check_open()
