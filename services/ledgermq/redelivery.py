@@ -14,7 +14,12 @@ from typing import Any, Final
 
 from ledgermq.errors import IllegalStateError
 from ledgermq.errors.shown import shown
-from ledgermq.protocol.limits import REDELIVERY_LIMIT_MAX, REDELIVERY_STEPS_MAX, is_name
+from ledgermq.protocol.limits import (
+    REDELIVERY_LIMIT_MAX,
+    REDELIVERY_STEPS_MAX,
+    TIMING_MS_MAX,
+    is_name,
+)
 from ledgermq.protocol.settings import DEFAULTS, RedeliveryStep, redelivery_of
 
 DELAY_MS_MAX: Final = 5_000
@@ -52,28 +57,28 @@ def parse_redelivery(text: str, destination: str = "") -> dict[str, Any]:
 
 
 def parse_steps(text: str) -> list[RedeliveryStep]:
-    """Delays alone, as `5:1000; 10:60000`: `retries:delay` in ms, however long.
+    """Delays alone, as `5:1000; 10:60000`: `retries:delay` in ms, of a hundred years at most.
 
     Raises:
         IllegalStateError: an entry cannot be read; the text names it.
     """
-    return _steps(_entries(text), None)
+    return _steps(_entries(text), TIMING_MS_MAX)
 
 
 def _entries(text: str) -> list[str]:
     return [entry.strip() for entry in text.strip().removesuffix(";").split(";")]
 
 
-def _steps(entries: list[str], delay_ms_max: int | None) -> list[RedeliveryStep]:
+def _steps(entries: list[str], delay_ms_max: int) -> list[RedeliveryStep]:
     if len(entries) > REDELIVERY_STEPS_MAX:
         raise IllegalStateError(f"{len(entries)} delays, at most {REDELIVERY_STEPS_MAX} fit")
     steps: list[RedeliveryStep] = []
     for entry in entries:
         retries, action = _split(entry)
-        if not action.isdecimal():
+        if not (action.isascii() and action.isdecimal()):
             ends = action == "delete" or action.startswith("move")
             raise _wrong(entry, "must be the last entry" if ends else f"is not {FORMS}")
-        if delay_ms_max is not None and int(action) > delay_ms_max:
+        if int(action) > delay_ms_max:
             raise _wrong(entry, f"a delay is at most {delay_ms_max} ms")
         if steps and steps[-1]["retries"] >= retries:
             raise _wrong(entry, "its retries must be above those of the entry before")

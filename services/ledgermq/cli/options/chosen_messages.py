@@ -65,7 +65,7 @@ RETRY: Final = Action(
 
 def _numbers(text: str) -> range:
     first, _, last = text.partition("..")
-    if not first.isdecimal() or not (last or first).isdecimal():
+    if not all(one.isascii() and one.isdecimal() for one in (first, last or first)):
         raise ValueError(f"{text!r} is no sequence number: write 7, or 3..5")
     numbers = range(int(first), int(last or first) + 1)
     if int(last or first) > LONG_MAX:

@@ -31,7 +31,7 @@ CLIENT_ID: Final = "ledgermq-replay/"
 NAME_DIGITS: Final = 12
 # At this pace a second between two originals is a quarter of an hour between their copies.
 FACTOR_MIN: Final = 0.001
-_PACE: Final = re.compile(r"(\d+(?:\.\d+)?)x")
+_PACE: Final = re.compile(r"(\d+(?:\.\d+)?)x", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 
 from ledgermq.cli.options.destinations import EXPLAINED, destination_named
-from ledgermq.cli.options.together import Command, Read, together
+from ledgermq.cli.options.together import Command, Number, Read, together
 from ledgermq.client.admin.queue_settings import (
     Kind,
     ManagerSettings,
@@ -22,12 +22,13 @@ from ledgermq.client.admin.queue_settings import (
     Setting,
     setting_keywords,
 )
+from ledgermq.digits import plain_digits
 from ledgermq.redelivery import parse_steps
 from ledgermq.wire.content.objects import LONG_MAX
 
 NONE: Final = "none"
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?", re.ASCII)
 
 
 class Duration(Read):
@@ -61,7 +62,7 @@ def _count(none: int | None, text: str) -> int:
     if text == NONE and none is not None:
         return none
     try:
-        number = int(text)
+        number = int(plain_digits(text))
     except ValueError:
         or_none = "" if none is None else ", or none"
         raise ValueError(f"{text!r} is no whole number: write 1000, for example{or_none}") from None
@@ -92,7 +93,7 @@ def _type_of(setting: Setting) -> click.ParamType:
     if setting.kind is Kind.STEPS:
         return Read("STEPS", _steps)
     if setting.kind is Kind.PERCENT:
-        return click.FLOAT
+        return Number()
     if setting.kind is Kind.TEXT:
         return click.STRING
     if setting.kind is Kind.CHOICE:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from ledgermq.digits import plain_digits
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.content.objects import LONG_MAX
 
@@ -28,7 +29,19 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
     return give
 
 
-class Number(click.FloatRange):
+class _Digits(click.ParamType):
+    """Numbers in the digits 0 to 9."""
+
+    def convert(self, value: Any, *context: Any) -> Any:
+        try:
+            return super().convert(
+                plain_digits(value) if isinstance(value, str) else value, *context
+            )
+        except ValueError as error:
+            return self.fail(str(error), *context)
+
+
+class Number(_Digits, click.FloatRange):
     """Numbers in a range, in which everything is but what is no number."""
 
     name = "number"
@@ -40,7 +53,7 @@ class Number(click.FloatRange):
         return found
 
 
-class Long(click.IntRange):
+class Long(_Digits, click.IntRange):
     """Whole numbers that a record of the log can hold."""
 
     name = "number"
@@ -95,7 +108,7 @@ DIRECTORY: Final = Directory()
 OUTPUT_FILE: Final = OutputFile()
 
 
-class Count(click.IntRange):
+class Count(_Digits, click.IntRange):
     """How many of something; a number that nothing can have so many of counts as the most."""
 
     name = "number"

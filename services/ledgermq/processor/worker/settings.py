@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
+from ledgermq.digits import plain_digits
 from ledgermq.errors import LedgerMQError
 from ledgermq.errors.shown import shown
 from ledgermq.wire.topics.address import AddressError, parse_servers
@@ -186,9 +187,9 @@ def _check_number(name: str, value: Any) -> None:
 def _parse(name: str, kind: str, text: str) -> Any:
     try:
         if kind == "int":
-            return int(text)
+            return int(plain_digits(text))
         if kind == "float":
-            return float(text)
+            return float(plain_digits(text))
         if kind == "Path":
             return Path(text)
         if kind.startswith("tuple"):
