@@ -57,6 +57,14 @@ def test_a_value_of_the_wrong_type_is_refused_by_name(one, method, argument):
     assert isinstance(caught.value, ledgermq.LedgerMQError)
 
 
+@pytest.mark.parametrize(("one", "method", "argument"), list(calls()))
+def test_what_an_argument_is_without_being_given_is_of_its_type(one, method, argument):
+    """Help said that a consumer's priority is False unless it is given."""
+    shown = inspect.signature(method).parameters[argument]
+    if isinstance(shown.default, bool):
+        assert "bool" in shown.annotation
+
+
 @pytest.mark.parametrize("one", CLASSES)
 def test_an_option_that_there_is_not_is_refused_by_the_name_of_the_call(one):
     """In an event loop too, where calls are made of the steps of other classes'."""

@@ -263,6 +263,8 @@ class Service:
                     inspect.signature(handler).bind(*("message", "session")[: 1 + with_session])
             except TypeError as error:
                 given = "a message and its session" if with_session else "one message"
+                if transacted and not with_session:
+                    given += " alone, as only coroutine functions are given the session"
                 name = _name_of(handler)
                 raise IllegalStateError(f"{name} is to be called with {given}: {error}") from None
             options.setdefault("prefetch", 1)
@@ -286,7 +288,8 @@ class Service:
 
         Raises:
             LedgerMQError: it cannot serve; what may pass is tried again instead.
-            IllegalStateError: in another thread, which gets no signals, or in an event loop.
+            IllegalStateError: in another thread, which gets no signals, or in an event loop; or it
+                has no consumer.
         """
         if threading.current_thread() is not threading.main_thread():
             raise IllegalStateError(
@@ -318,10 +321,15 @@ class Service:
 
         Raises:
             LedgerMQError: it cannot serve; what may pass is tried again instead.
-            IllegalStateError: it serves already.
+            IllegalStateError: it serves already, or has no consumer.
         """
         if self._serves:
             raise IllegalStateError("the service runs already")
+        if not self._routes:
+            raise IllegalStateError(
+                "the service has no consumer, and would wait for nothing: say what it calls with "
+                "@service.consumer(...) before it runs, and import the modules that do so"
+            )
         self._serves = True
         stopping = self._stopping = self._stopping or asyncio.Event()
         try:

@@ -34,7 +34,7 @@ def check_seconds(name: str, seconds: float | None) -> None:
     if type(seconds) not in (int, float):
         check_number(name, seconds, " of seconds, or None")
     if not 0 <= seconds <= SECONDS_MAX:
-        usual = "; leave it out, or give None, for the usual one" if name in USUAL else ""
+        usual = "; leave it out, or give None, for the default" if name in USUAL else ""
         raise IllegalStateError(
             f"{name} is {shown(seconds)}, must be 0 to {SECONDS_MAX} seconds{usual}"
         )

@@ -51,6 +51,7 @@ USUAL: Final[Mapping[str, Any]] = {
     "unit_of_work_time_limit_ms": 0,
     "unit_of_work_idle_limit_ms": 0,
     "order": Order.PHYSICAL,
+    "consumer_priority": 0,
     "priority": 4,
     "persistent": True,
     "time_to_live": 0,

@@ -188,6 +188,18 @@ def test_the_queue_manager_takes_settings_of_redelivery_alone(memory):
             admin.alter_queue_manager(redelivery_limit=-2)
 
 
+@pytest.mark.parametrize("factor", [1.005, 1.999999, 2.3456])
+def test_a_factor_that_is_not_kept_as_it_is_given_is_refused(factor):
+    """A redelivery delay that should grow by half a percent stayed as it was: 1.005 became 1."""
+    with MemoryBroker().connect() as connection:
+        with pytest.raises(ledgermq.IllegalStateError, match=r"two digits after the point"):
+            connection.admin.create_queue("q", redelivery_delay_multiplier=factor)
+        for kept in (1, 1.1, 1.15, 2.55, 99.99, 100.0):
+            connection.admin.create_queue(f"q{kept}", redelivery_delay_multiplier=kept)
+            settings = connection.admin.queue_status(f"q{kept}").settings
+            assert settings["redelivery_delay_multiplier_percent"] == round(kept * 100)
+
+
 @pytest.mark.parametrize(
     "settings",
     [

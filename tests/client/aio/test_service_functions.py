@@ -77,6 +77,20 @@ def test_a_function_with_yield_is_refused():
             service.consumer("queue:q")(one)
 
 
+def test_a_plain_function_that_wants_the_session_is_told_who_gets_it():
+    """The text said only that it is called with one message, in a service that is transacted."""
+    service = aio.Service("kafka://localhost:1/QM1")
+    with pytest.raises(IllegalStateError, match="only coroutine functions are given the session"):
+        service.consumer("queue:q", transacted=True)(lambda message, session: None)
+
+
+def test_a_service_without_a_consumer_does_not_run():
+    """It ran for ever and did nothing, as where a module with its functions was not imported."""
+    service = aio.Service("kafka://localhost:1/QM1")
+    with pytest.raises(IllegalStateError, match="no consumer"):
+        asyncio.run(service.serve())
+
+
 def stop_iteration(message):
     """What a plain function raises whose iterator is empty."""
     return next(iter(()))

@@ -107,6 +107,12 @@ def test_what_the_log_rests_on_cannot_be_set(name):
         kafka_settings({name: "1"}, {})
 
 
+def test_who_gives_the_brokers_as_an_option_is_told_where_they_are_said():
+    """A program has no option --bootstrap, and does not read its variable."""
+    with pytest.raises(AddressError, match=r"in the address of connect, or to commands by --boot"):
+        kafka_settings({"bootstrap.servers": "localhost:9092"}, {})
+
+
 def test_a_file_may_begin_with_the_mark_of_windows_editors(tmp_path):
     """It is part of no option's name, and of no password."""
     options, password = tmp_path / "options", tmp_path / "password"

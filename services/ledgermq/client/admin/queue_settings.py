@@ -9,6 +9,7 @@ default.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import cache
@@ -403,6 +404,21 @@ def _steps(value: Any) -> list[Any]:
     return steps
 
 
+def _percent(name: str, factor: float) -> int:
+    """A factor in whole percent, if it is so many; no other is taken for the next one."""
+    try:
+        percent = round(factor * 100)
+        is_whole = math.isclose(percent, factor * 100, rel_tol=1e-9)
+    except (OverflowError, ValueError):
+        # It is infinite, by a hundred times at the latest, or no number.
+        raise IllegalStateError(f"{name} is {factor}, and must be {Kind.PERCENT.value}") from None
+    if not is_whole:
+        raise IllegalStateError(
+            f"{name} is {factor}: at most two digits after the point are kept, as in 1.25"
+        )
+    return percent
+
+
 def _value(name: str, setting: Setting, value: Any, whole: bool) -> Any:
     """A value as the log has it; whether it is in range, the queue manager says."""
     kind = setting.kind
@@ -416,13 +432,7 @@ def _value(name: str, setting: Setting, value: Any, whole: bool) -> Any:
         return value // timedelta(milliseconds=1) or int(bool(value))
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if kind is Kind.PERCENT and not whole and is_number:
-        try:
-            return round(value * 100)
-        except (OverflowError, ValueError):
-            # It is infinite, by a hundred times at the latest, or no number.
-            raise IllegalStateError(
-                f"{name.removesuffix(PERCENT)} is {value}, and must be {kind.value}"
-            ) from None
+        return _percent(name.removesuffix(PERCENT), value)
     expected = {Kind.FLAG: bool, Kind.CHOICE: str, Kind.TEXT: str}.get(kind, int)
     if kind is Kind.CHOICE and isinstance(value, enum.Enum):
         value = value.value

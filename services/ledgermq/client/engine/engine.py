@@ -116,6 +116,12 @@ class Engine:
             self.check_alive_locked()
         user = self.owner or self._user
         if user is not None and user != threading.get_ident():
+            if self.owner is not None:
+                raise IllegalStateError(
+                    "the session has message listeners, whose thread alone may use it, and any "
+                    "other only close it: use another session, or take the listeners away with "
+                    "set_message_listener(None)"
+                )
             raise IllegalStateError(
                 "another thread is inside this session: a session is for one thread at a time, "
                 "only close() may come from another"

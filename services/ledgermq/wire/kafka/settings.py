@@ -243,7 +243,12 @@ def _check(settings: KafkaSettings) -> None:
     given = settings.librdkafka
     for name in given:
         if name in OWN:
-            hint = "; give --bootstrap or LEDGERMQ_BOOTSTRAP" if "bootstrap" in name else ""
+            hint = (
+                "; say it in the address of connect, or to commands by --bootstrap or "
+                "LEDGERMQ_BOOTSTRAP"
+                if "bootstrap" in name
+                else ""
+            )
             raise AddressError(f"{name} is not for you to give: LedgerMQ sets it itself{hint}")
     if settings.protocol not in PROTOCOLS:
         raise AddressError(
