@@ -106,6 +106,15 @@ def _name_of(handler: Callable[..., Any]) -> str:
     return getattr(handler, "__qualname__", None) or repr(handler)
 
 
+def _given(*, transacted: bool, is_coroutine: bool) -> str:
+    """What a function is called with, in words."""
+    if not transacted:
+        return "one message"
+    if is_coroutine:
+        return "a message and its session"
+    return "one message alone, as only coroutine functions are given the session"
+
+
 class _SlotThread:
     """A thread that calls a plain function for one message after the other.
 
@@ -262,9 +271,7 @@ class Service:
                 with contextlib.suppress(ValueError):  # written in C, it need not say
                     inspect.signature(handler).bind(*("message", "session")[: 1 + with_session])
             except TypeError as error:
-                given = "a message and its session" if with_session else "one message"
-                if transacted and not with_session:
-                    given += " alone, as only coroutine functions are given the session"
+                given = _given(transacted=transacted, is_coroutine=is_coroutine)
                 name = _name_of(handler)
                 raise IllegalStateError(f"{name} is to be called with {given}: {error}") from None
             options.setdefault("prefetch", 1)

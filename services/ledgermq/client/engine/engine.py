@@ -52,6 +52,14 @@ from ledgermq.wire.framing.headers import Headers, operation_headers, with_ident
 T = TypeVar("T")
 LOGGER = logging.getLogger("ledgermq.client")
 CLOSED: Final = "the session is closed; open another one"
+THREAD_INSIDE: Final = (
+    "another thread is inside this session: a session is for one thread at a time, "
+    "only close() may come from another"
+)
+LISTENERS_INSIDE: Final = (
+    "the session has message listeners, whose thread alone may use it, and any other only close "
+    "it: use another session, or take the listeners away with set_message_listener(None)"
+)
 # How long the refusal of a send that waited in vain may take to arrive.
 REFUSAL_SECONDS: Final = 1.0
 
@@ -116,16 +124,7 @@ class Engine:
             self.check_alive_locked()
         user = self.owner or self._user
         if user is not None and user != threading.get_ident():
-            if self.owner is not None:
-                raise IllegalStateError(
-                    "the session has message listeners, whose thread alone may use it, and any "
-                    "other only close it: use another session, or take the listeners away with "
-                    "set_message_listener(None)"
-                )
-            raise IllegalStateError(
-                "another thread is inside this session: a session is for one thread at a time, "
-                "only close() may come from another"
-            )
+            raise IllegalStateError(THREAD_INSIDE if self.owner is None else LISTENERS_INSIDE)
 
     def check_open(self) -> None:
         """Refuses what is asked of a session that was closed, be it only a setting (SES-25).
