@@ -11,6 +11,8 @@ from typing import Final
 from pyspark.errors import PythonException
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from ledgermq.errors import ArgumentTypeError
+from ledgermq.errors.shown import shown
 from ledgermq.wire.topics.address import parse_address
 from ledgermq_spark.archive.archived import archived_facts
 from ledgermq_spark.jobs.run import run_tables
@@ -115,6 +117,7 @@ def read(
             a fresh temporary directory.
 
     Raises:
+        ArgumentTypeError: `spark` is no session.
         AddressError: `address` is not of that form.
         PositionOutOfRangeError: `at` lies before the log's start or after its end, or is no moment.
         QueueManagerNotFoundError: The installation has no queue manager of that name.
@@ -123,6 +126,7 @@ def read(
         SparkUnavailableError: The session cannot read Kafka, or Spark's Python workers lack
             LedgerMQ.
     """
+    _check_session(spark)
     bootstrap, queue_manager = parse_address(address)
     try:
         facts = run_tables(
@@ -165,11 +169,13 @@ def read_archive(
         directory: Where intermediate rows are stored; None: a fresh temporary directory.
 
     Raises:
+        ArgumentTypeError: `spark` is no session.
         ArchiveMissingError: `path` holds no archive of this queue manager.
         ArchiveBrokenError: Files of the archive are missing or damaged.
         PositionOutOfRangeError: `at` lies before the archive's start or after its end, or is no
             moment.
     """
+    _check_session(spark)
     facts = archived_facts(
         Path(path),
         queue_manager,
@@ -179,6 +185,14 @@ def read_archive(
         choice=dataframe_engine,
     )
     return History(facts, queue_manager)
+
+
+def _check_session(spark: object) -> None:
+    """Of None a session would be made whose settings are those of the commands, and kept."""
+    if not isinstance(spark, SparkSession):
+        raise ArgumentTypeError(
+            f"spark is {shown(spark)}, of type {type(spark).__name__}: it must be a SparkSession"
+        )
 
 
 def _path_of(directory: Path | str | None) -> Path | None:

@@ -179,6 +179,8 @@ def moment_of(at: Any) -> int | datetime | None:
             )
         return at
     try:
+        if isinstance(at, bool):
+            raise TypeError
         return index(at)
     except TypeError:
         raise PositionOutOfRangeError(
@@ -229,8 +231,8 @@ def resolve_at(
         return _last_position_by(bootstrap, log, moment, where, before=before)
     if moment < log.start:
         raise PositionOutOfRangeError(
-            f"position {moment} lies before the start of the log: {where} begins at {log.start}; "
-            f"{TRIMMED}"
+            f"position {moment} lies before the start of the log: {where} begins at {log.start}"
+            + (f"; {TRIMMED}" if moment >= 0 else "")
         )
     if moment > last:
         raise PositionOutOfRangeError(

@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.protocol.instants import utc_text
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.tables.all_tables import TABLES
 
@@ -260,7 +261,7 @@ def _plain(value: Any, kind: t.DataType) -> Any:
         has_names = len(set(kind.names)) == len(kind.names)
         return dict(zip(kind.names, values, strict=True)) if has_names else values
     if isinstance(kind, t.TimestampType):
-        return value.replace(tzinfo=UTC).isoformat()
+        return utc_text(value.replace(tzinfo=UTC))
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, bytes | bytearray):

@@ -354,7 +354,7 @@ def test_sql_answers_from_the_tables(cli, lived):
     )
     rows = cli("sql", query, "--json").document
     assert [(row["fate"], row["messages"]) for row in rows] == [(None, 2), ("consumed", 1)]
-    assert rows[0]["newest"].endswith("+00:00")
+    assert rows[0]["newest"].endswith("Z")
 
 
 def test_sql_refuses_what_is_no_query_and_writes_nothing(cli, lived):

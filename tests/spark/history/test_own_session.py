@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from pyspark.errors import PythonException
+from pyspark.sql import SparkSession
 
+from ledgermq.errors import ArgumentTypeError
 from ledgermq.wire.topics.registry import RegistryError
 from ledgermq_spark import history
 from ledgermq_spark.log import positions
@@ -34,7 +37,7 @@ def test_workers_without_our_packages_are_told_with_their_python(monkeypatch):
         raise PythonException(told.pop(0))
 
     monkeypatch.setattr(history, "run_tables", run)
-    spark = SimpleNamespace(sparkContext=SimpleNamespace(pythonExec="python3"))
+    spark = Mock(spec=SparkSession, sparkContext=SimpleNamespace(pythonExec="python3"))
     with pytest.raises(SparkUnavailableError, match=r"run python3, .*ledgermq_spark: .*PYSPARK_P"):
         history.read(spark, ADDRESS)
     with pytest.raises(PythonException, match="ValueError: no"):
@@ -49,4 +52,12 @@ def test_a_broker_that_does_not_answer_is_told_as_the_docstring_says(monkeypatch
 
     monkeypatch.setattr(positions, "find_queue_manager", find)
     with pytest.raises(LogUnreachableError, match="the registry at 127"):
-        history.read(None, ADDRESS)
+        history.read(Mock(spec=SparkSession), ADDRESS)
+
+
+@pytest.mark.parametrize("spark", [None, "local[2]", 5])
+def test_what_is_no_session_is_refused_by_name(spark, tmp_path):
+    """None was taken for a session of the commands, which then was the program's own."""
+    for read in (history.read, history.read_archive):
+        with pytest.raises(ArgumentTypeError, match=r"spark is .*: it must be a SparkSession"):
+            read(spark, ADDRESS if read is history.read else tmp_path, "QM1")

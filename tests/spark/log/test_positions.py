@@ -105,6 +105,8 @@ def test_a_time_before_the_log_is_answered_with_where_it_begins(monkeypatch, sta
         (NOON.replace(tzinfo=None), r"2026-11-20T12:00:00 has no time zone: give an aware"),
         (date(2026, 11, 20), r"datetime.date\(2026, 11, 20\) is no moment of a log"),
         (1.5, "1.5 is no moment of a log: give a position, an aware datetime, or a text"),
+        (True, "True is no moment of a log"),
+        (-1, r"position -1 lies before the start of the log: .* begins at \d+$"),
     ],
 )
 def test_a_program_is_told_what_is_no_moment(at, told):
