@@ -6,18 +6,40 @@ import errno
 import json
 import os
 import uuid
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow.parquet
 import pytest
+from pyspark.sql import SparkSession
 
 from ledgermq.cli.printing.exits import INTERRUPTED, OK, REFUSED, UNPROVEN, USAGE
 from ledgermq.errors import LedgerMQError
+from ledgermq_spark.log.machine import CORES_VARIABLE
+from ledgermq_spark.log.session import spark_session
 from support.pages.reports import life_of, report_of, step_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One session for all commands, each would start its own.
+
+    It has another number of processors than there are.
+    """
+    other = SparkSession.getActiveSession()
+    if other is not None:
+        other.stop()
+    place = tmp_path_factory.mktemp("spark")
+    with patch.dict(os.environ, {CORES_VARIABLE: "3"}):
+        session = spark_session(directory=place, log_level="ERROR", brief=True)
+        assert session.sparkContext.defaultParallelism == 3
+        yield
+    session.stop()
 
 
 @pytest.fixture(scope="module")
@@ -231,12 +253,8 @@ def test_trace_refuses_a_message_that_never_was(cli, lived):
     assert "0" * 32 in answer.err
 
 
-def test_audit_agrees_and_writes_its_report(cli, lived, tmp_path, monkeypatch):
-    """A log that nobody touched agrees, every queue balances, and a report is written.
-
-    So it is with another number of processors than there are.
-    """
-    monkeypatch.setenv("LEDGERMQ_SPARK_CORES", "3")
+def test_audit_agrees_and_writes_its_report(cli, lived, tmp_path):
+    """A log that nobody touched agrees, every queue balances, and a report is written."""
     answer = cli("audit", "--report", tmp_path / "report", "--json")
     assert answer.code == OK, answer.out
     document = answer.document
