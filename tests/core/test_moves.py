@@ -44,7 +44,7 @@ def test_scripts_come_to_every_move_and_every_cause():
     for path in sorted(SCRIPTS.glob("*.txt")):
         for script in scripts_at(path):
             if missing:
-                missing -= play(script, with_model=False).book.seen.keys()
+                missing -= play(script, checked=False).book.seen.keys()
     assert not missing
 
 

@@ -26,7 +26,7 @@ from support.checks.interpreters import interpreters, link_libraries, run
 from support.generators.group_generators import SeededGroupWriter
 from support.generators.version_histories import log_of, version_histories
 from support.random_logs.random_log import RandomLog
-from support.scripts.play import Player
+from support.scripts.play import play
 from support.scripts.script import scripts_of
 
 HERE = Path(__file__).parent
@@ -53,21 +53,12 @@ def golden_logs() -> Logs:
     return found | version_histories()
 
 
-class Recorder(Player):
-    """Plays a script for what it appends; the tests of the scripts do the checking."""
-
-    def _check(self, *_: object) -> None:
-        pass
-
-
 def script_logs() -> Logs:
     """What the scripts of the fold's tests append."""
     found: Logs = {}
     for script in scripts_of(SCRIPTS):
-        player = Recorder(with_model=False)
-        for line in script.lines:
-            player.line(line)
-        log = [(None if value is None else value.hex(), time) for value, time in player.log]
+        played = play(script, checked=False)
+        log = [(None if value is None else value.hex(), time) for value, time in played.log]
         if sum(len(value or "") for value, _ in log) <= SCRIPT_DIGITS_MAX:
             found[f"scripts/{script.source}"] = log
     return found

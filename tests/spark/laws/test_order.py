@@ -418,7 +418,7 @@ def clean_logs():
         yield text, entries_of(text)
     for name in ("groups", "fifo", "single_active", "consumer_priority", *OTHERS):
         for script in scripts_at(SCRIPTS / f"{name}.txt"):
-            log = play(script, with_model=False).log
+            log = play(script, checked=False).log
             yield f"{name}: {script.title}", [Entry(value=one, time_us=time) for one, time in log]
     for seed, flavour in enumerate(FLAVOURS):
         script = Written(random=random.Random(seed))

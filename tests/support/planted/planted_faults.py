@@ -98,7 +98,7 @@ def played(read: Callable[[], Sequence[Script]]) -> Callable[[int], list[list[En
     """The logs of scripts, all in the first round."""
 
     def draw(number: int) -> list[list[Entry]]:
-        players = [play(script, with_model=False) for script in read()] if number == 0 else []
+        players = [play(script, checked=False) for script in read()] if number == 0 else []
         return [[Entry(value, time) for value, time in one.log] for one in players]
 
     return draw
