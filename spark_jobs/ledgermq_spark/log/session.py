@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 # One Arrow batch holds decoded operations of up to 8 MiB each: bounded by bytes, then by records.
 ARROW_BATCH_BYTES_MAX = 64 * 1024 * 1024
 ARROW_BATCH_RECORDS_MAX = 2_000
+# Spark holds so many rows of a file at once, whatever their size, by default 4,096: the records of
+# an archive may have 8 MiB each.
+FILE_BATCH_RECORDS_MAX = 16
 # What counts is how soon a job is over, not how short its pauses are: a tenth of an audit's laws.
 COLLECTOR = "-XX:+UseParallelGC"
 CODE_CACHE = "-XX:ReservedCodeCacheSize=256m"
@@ -38,6 +41,7 @@ JOB_SETTINGS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_BATCH_RECORDS_MAX),
     "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BATCH_BYTES_MAX),
+    "spark.sql.parquet.columnarReaderBatchSize": str(FILE_BATCH_RECORDS_MAX),
     # What jobs keep is 4 to 60 times as large in memory as on disk. Unless told, Spark takes it
     # for small and holds it whole for joins: on a log of a million messages until memory was out.
     "spark.sql.sources.fileCompressionFactor": "10.0",

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ledgermq_spark.log.session import FILE_BATCH_RECORDS_MAX
 from ledgermq_spark.log.store import ParquetRows, Store
 
 pytestmark = pytest.mark.spark
@@ -53,3 +54,18 @@ def test_a_directory_whose_name_is_a_pattern_is_read_as_it_is_called(spark, tmp_
     rows = ParquetRows(paths=[str(tmp_path / name / "few")]).frame(spark)
     told = ParquetRows(paths=kept.inputFiles()).frame(spark)
     assert [one.count() for one in (kept, rows, told)] == [3, 3, 3]
+
+
+def test_few_rows_of_a_file_are_in_memory_at_once(spark, tmp_path):
+    """Each may be a record of 8 MiB; Spark held 4,096, so that a long log could not be archived."""
+    spark.range(500).coalesce(1).write.parquet(str(tmp_path / "rows"))
+    before = spark.conf.get("spark.sql.codegen.wholeStage")
+    spark.conf.set("spark.sql.codegen.wholeStage", "true")
+    try:
+        rows = spark.read.parquet(str(tmp_path / "rows"))
+        rows.collect()
+        metrics = rows._jdf.queryExecution().executedPlan().metrics()
+    finally:
+        spark.conf.set("spark.sql.codegen.wholeStage", before)
+    assert metrics.apply("numOutputRows").value() == 500
+    assert metrics.apply("numInputBatches").value() >= 500 // FILE_BATCH_RECORDS_MAX
