@@ -172,6 +172,30 @@ def test_a_java_that_has_ended_is_told_as_such(monkeypatch, code, said):
         raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
 
+class ShutDownError(Exception):
+    """Stands for what py4j raises of a job that runs while Spark ends."""
+
+    __module__ = "py4j.protocol"
+    java_exception = JavaError("Job 3 cancelled because SparkContext was shut down")
+
+
+@pytest.mark.parametrize(
+    "told", [ShutDownError(), ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")]
+)
+def test_full_memory_that_ends_java_is_told_as_full_memory(monkeypatch, told):
+    """Java says it in its log, and is ending while Python is told something else."""
+
+    def filling(**_given):
+        os.write(2, b"java.lang.OutOfMemoryError: Java heap space\n")
+        return Session()
+
+    monkeypatch.setattr(session, "spark_session", filling)
+    monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=Java(None)))
+    said = "of memory that its Java has are full: .*LEDGERMQ_SPARK_MEMORY=6g"
+    with pytest.raises(SparkFailedError, match=said), quiet_spark(1):
+        raise told
+
+
 def test_a_log_that_does_not_fit_does_not_hide_the_reason(monkeypatch):
     """The disk of temporary files may be the one that is full."""
 

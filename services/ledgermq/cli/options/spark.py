@@ -119,7 +119,7 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
             if _is_of_ctrl_c(error):
                 raise KeyboardInterrupt from error
             is_java_heard = session is None or _of_java(error) is not None
-            reason = None if is_java_heard else _end_of_java(log)
+            reason = _of_memory(log) or (None if is_java_heard else _end_of_java())
             if reason is None and not of_spark:
                 raise
             reason = reason or _reason(error)
@@ -284,12 +284,17 @@ def _java_exit() -> int | None:
     return code
 
 
-def _end_of_java(log: Path) -> str | None:
+def _of_memory(log: Path) -> str | None:
+    """What to do where memory was full: Spark ends Java then, amid whatever Python asks of it."""
+    return _memory_advice() if MEMORY_FULL.search(log.read_text(errors="replace")) else None
+
+
+def _end_of_java() -> str | None:
     """Why Spark's Java has ended, if it has."""
     code = _java_exit()
     if code is None:
         return None
-    if code == JAVA_MEMORY_FULL or MEMORY_FULL.search(log.read_text(errors="replace")):
+    if code == JAVA_MEMORY_FULL:
         return _memory_advice()
     if code == -signal.SIGKILL:
         return "its Java was killed, as systems do where memory is out: free some, and call again"
