@@ -193,6 +193,9 @@ def _check_session(spark: object) -> None:
         raise ArgumentTypeError(
             f"spark is {shown(spark)}, of type {type(spark).__name__}: it must be a SparkSession"
         )
+    context = getattr(spark, "sparkContext", None)
+    if context is not None and getattr(context, "_jsc", context) is None:
+        raise SparkUnavailableError("the Spark session was stopped: begin another one")
 
 
 def _path_of(directory: Path | str | None) -> Path | None:

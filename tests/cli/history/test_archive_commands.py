@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import uuid
+from datetime import UTC, datetime
 
 import pytest
 
@@ -66,6 +67,8 @@ def test_an_archive_is_asked_without_a_broker(cli, archived):
         one for one in changes["places"] if one["destination"] == f"queue:{archived['queue']}"
     ]
     assert (place["came"], place["went"], place["after"]) == (3, 1, 2)
+    assert changes["since"][-1:] == changes["time"][-1:] == rebuilt["time"][-1:] == "Z"
+    assert changes["time"] == rebuilt["time"]
 
 
 def test_sql_tells_columns_of_one_name_apart(cli, archived):
@@ -94,6 +97,8 @@ def test_the_life_of_a_message_is_traced_in_an_archive(cli, archived, tmp_path):
     assert (life["queue"], life["fate"]) == (archived["queue"], "consumed")
     steps = [step["what"] for step in life["steps"]]
     assert steps == ["put", "numbered", "delivered", "consumed"]
+    # As `log tail`, `rebuild` and `sql` write theirs.
+    assert all(datetime.fromisoformat(step["time"]).tzinfo == UTC for step in life["steps"])
     assert archived["ids"][0] in page.read_text()
 
 

@@ -55,6 +55,14 @@ def test_a_broker_that_does_not_answer_is_told_as_the_docstring_says(monkeypatch
         history.read(Mock(spec=SparkSession), ADDRESS)
 
 
+def test_a_session_that_was_stopped_is_told_so(tmp_path):
+    """It was an attribute that None has not."""
+    stopped = Mock(spec=SparkSession, sparkContext=SimpleNamespace(_jsc=None))
+    for read in (history.read, history.read_archive):
+        with pytest.raises(SparkUnavailableError, match="the Spark session was stopped"):
+            read(stopped, ADDRESS if read is history.read else tmp_path, "QM1")
+
+
 @pytest.mark.parametrize("spark", [None, "local[2]", 5])
 def test_what_is_no_session_is_refused_by_name(spark, tmp_path):
     """None was taken for a session of the commands, which then was the program's own."""
