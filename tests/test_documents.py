@@ -86,6 +86,15 @@ def test_make_targets_that_documents_show_exist():
     assert shown - targets == set()
 
 
+def test_a_job_that_there_is_not_is_named_before_those_there_are(capsys):
+    """Only how the program is called was told."""
+    main = runpy.run_path(str(ROOT / "infra" / "spark" / "job.py"))["main"]
+    assert main(["audits"]) == 2
+    told = capsys.readouterr().err
+    assert "there is no job 'audits'" in told
+    assert "{audit,rebuild,tables}" in told
+
+
 def test_every_job_that_can_be_submitted_is_told_with_options_it_has():
     """docs/spark.md has a row for each job of the artifact, and names no option that none has."""
     page = text_of("docs/spark.md")

@@ -13,6 +13,8 @@ JOBS = ("audit", "rebuild", "tables")
 def main(arguments: list[str]) -> int:
     """Run the job of that name; returns its exit code."""
     if not arguments or arguments[0] not in JOBS:
+        if arguments and arguments[0] not in ("-h", "--help"):
+            print(f"error: there is no job {arguments[0]!r}", file=sys.stderr)
         print(f"usage: spark-submit … job.py {{{','.join(JOBS)}}} [--help]", file=sys.stderr)
         return 2
     sys.path.insert(0, str(Path(__file__).resolve().parent / "site-packages"))

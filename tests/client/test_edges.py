@@ -99,19 +99,25 @@ def test_what_a_session_makes_shows_what_it_is_too():
         assert repr(consumer) == "Consumer(queue:q, open)"
         consumer.close()
         assert repr(consumer) == "Consumer(queue:q, closed)"
+        browser = session.browser("queue:q")
+        assert repr(browser) == "Browser(queue:q, open)"
+        browser.close()
+        assert repr(browser) == "Browser(queue:q, closed)"
 
     async def shown():
         async with (
             aio.Connection(connection) as own,
             own.session() as session,
             session.consumer("queue:q") as consumer,
+            session.browser("queue:q") as browser,
         ):
-            return [repr(one) for one in (own, session, consumer, session.producer("queue:q"))]
+            made = (consumer, session.producer("queue:q"), browser)
+            return [repr(one) for one in (own, session, *made)]
 
     own, session, *rest = asyncio.run(shown())
     assert own == "Connection(QM1 at memory:1, open)"
     assert (session.startswith("Session(QM1@"), session.endswith(", AUTO, open)")) == (True, True)
-    assert rest == ["Consumer(queue:q, open)", "Producer(queue:q)"]
+    assert rest == ["Consumer(queue:q, open)", "Producer(queue:q)", "Browser(queue:q, open)"]
 
 
 def test_a_rollback_waits_for_the_commit_before_it(connection, queue):

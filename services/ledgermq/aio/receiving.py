@@ -34,6 +34,9 @@ class Browser(Closing):
     def _check_open(self) -> None:
         self._browser._check_open()
 
+    def __repr__(self) -> str:
+        return repr(self._browser)
+
     async def first(self, **options: Unpack[GetOptionsOfCall]) -> ThreadedMessage | None:
         """The first message from the front, or None; see `ledgermq.Browser.first`."""
         return await asyncio.to_thread(self._browser.first, **options)

@@ -98,6 +98,9 @@ class Browser(Closing):
         self._check_open()
         self._check()
 
+    def __repr__(self) -> str:
+        return f"Browser({self._destination}, {'closed' if self._closed else 'open'})"
+
     def _check(self) -> None:
         """Looks at the queue for a first time, so that what cannot be browsed is no browser."""
         try:
