@@ -40,8 +40,10 @@ class History:
         """The table of this name, one of `ledgermq_spark.tables.all_tables.TABLES`.
 
         Raises:
-            KeyError: There is no such table.
+            KeyError: There is no such table; it names those there are.
         """
+        if name not in TABLES:
+            raise KeyError(f"there is no table {name!r}; there are: {', '.join(TABLES)}")
         table: DataFrame = self._facts.query(TABLES[name])
         return table
 
@@ -169,13 +171,17 @@ def read_archive(
         directory: Where intermediate rows are stored; None: a fresh temporary directory.
 
     Raises:
-        ArgumentTypeError: `spark` is no session.
+        ArgumentTypeError: `spark` is no session, `path` no directory, `queue_manager` no name.
         ArchiveMissingError: `path` holds no archive of this queue manager.
         ArchiveBrokenError: Files of the archive are missing or damaged.
         PositionOutOfRangeError: `at` lies before the archive's start or after its end, or is no
             moment.
     """
     _check_session(spark)
+    if not isinstance(path, str | Path) or not str(path):
+        raise _wrong("path", path, "the directory of an archive")
+    if not isinstance(queue_manager, str) or not queue_manager:
+        raise _wrong("queue_manager", queue_manager, "the name of a queue manager")
     facts = archived_facts(
         Path(path),
         queue_manager,
@@ -187,12 +193,15 @@ def read_archive(
     return History(facts, queue_manager)
 
 
+def _wrong(name: str, value: object, wanted: str) -> ArgumentTypeError:
+    kind = type(value).__name__
+    return ArgumentTypeError(f"{name} is {shown(value)}, of type {kind}: it must be {wanted}")
+
+
 def _check_session(spark: object) -> None:
     """Of None a session would be made whose settings are those of the commands, and kept."""
     if not isinstance(spark, SparkSession):
-        raise ArgumentTypeError(
-            f"spark is {shown(spark)}, of type {type(spark).__name__}: it must be a SparkSession"
-        )
+        raise _wrong("spark", spark, "a SparkSession")
     context = getattr(spark, "sparkContext", None)
     if context is not None and getattr(context, "_jsc", context) is None:
         raise SparkUnavailableError("the Spark session was stopped: begin another one")

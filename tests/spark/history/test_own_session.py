@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from ledgermq.errors import ArgumentTypeError
 from ledgermq.wire.topics.registry import RegistryError
 from ledgermq_spark import history
+from ledgermq_spark.history import History
 from ledgermq_spark.log import positions
 from ledgermq_spark.log.positions import LogUnreachableError, PartitionRange
 from ledgermq_spark.log.read_log import read_raw
@@ -69,3 +70,20 @@ def test_what_is_no_session_is_refused_by_name(spark, tmp_path):
     for read in (history.read, history.read_archive):
         with pytest.raises(ArgumentTypeError, match=r"spark is .*: it must be a SparkSession"):
             read(spark, ADDRESS if read is history.read else tmp_path, "QM1")
+
+
+def test_what_names_no_archive_is_refused_by_name(tmp_path):
+    """None was an error of the library for paths, and an empty text the current directory."""
+    spark = Mock(spec=SparkSession)
+    for path in (None, 5, ""):
+        with pytest.raises(ArgumentTypeError, match=r"^path is .*: it must be the directory"):
+            history.read_archive(spark, path, "QM1")
+    for name in (None, 5, ""):
+        with pytest.raises(ArgumentTypeError, match=r"^queue_manager is .*: it must be the name"):
+            history.read_archive(spark, tmp_path, name)
+
+
+def test_a_table_that_there_is_not_is_told_with_those_there_are():
+    """Only its name was told."""
+    with pytest.raises(KeyError, match="no table 'message'; there are: message_events, operations"):
+        History(Mock(), "QM1").table("message")
