@@ -54,9 +54,17 @@ def wait_until_gone(*pids, seconds=30.0):
 
 
 def test_a_killed_worker_is_started_again_and_a_second_start_finds_the_data(tmp_path):
-    """After SIGKILL the worker is back by itself; after a stop all data are there again."""
+    """After SIGKILL the worker is back by itself; after a stop all data are there again.
+
+    So it is where nobody can be told: a terminal that was closed takes no word more.
+    """
     said = []
-    with Supervisor(tmp_path, tell=said.append) as supervisor:
+
+    def tell(text):
+        said.append(text)
+        raise OSError(errno.EIO, "Input/output error")
+
+    with Supervisor(tmp_path, tell=tell) as supervisor:
         topics = Topics()
         claim = find_queue_manager(supervisor.bootstrap, topics, "QM1")
         client = RawClient(supervisor.bootstrap, topics, claim)
@@ -74,19 +82,6 @@ def test_a_killed_worker_is_started_again_and_a_second_start_finds_the_data(tmp_
         client = RawClient(supervisor.bootstrap, topics, claim)
         assert '"message_count":5' in client.ask("QUEUE", queue="kept")["document"]
         client.close()
-
-
-def test_a_killed_worker_is_started_again_where_nobody_can_be_told(tmp_path):
-    """A terminal that was closed takes no word more: all seemed to run on, without a worker."""
-
-    def closed(_text):
-        raise OSError(errno.EIO, "Input/output error")
-
-    with Supervisor(tmp_path, tell=closed) as supervisor:
-        first = supervisor.worker_pid
-        supervisor.kill_worker()
-        supervisor.wait_until_ready()
-        assert supervisor.worker_pid not in (None, first)
 
 
 def test_a_large_log_of_the_worker_is_put_aside_when_it_is_started(tmp_path):
