@@ -36,8 +36,19 @@ def test_a_system_that_lets_nobody_have_its_limit_stops_no_worker(few_files, mon
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] <= 1_000
 
 
+@pytest.mark.parametrize(
+    ("most", "warned"), [(64, True), (1_024, False), (resource.RLIM_INFINITY, False)]
+)
+def test_a_worker_that_may_open_few_files_says_so(monkeypatch, caplog, most, warned):
+    """It may be given a queue manager for which it lacks files, and then only is silent."""
+    monkeypatch.setattr(process.resource, "getrlimit", lambda _: (most, most))
+    monkeypatch.setattr(process.resource, "setrlimit", lambda *_: None)
+    allow_many_files()
+    assert ("may have 64 files open" in caplog.text) == warned
+
+
 @pytest.mark.kafka
-def test_a_worker_that_is_started_with_few_files_gets_more(place, few_files):
+def test_a_worker_that_is_is_started_with_few_files_gets_more(place, few_files):
     """As from a shell, whose limit it inherits."""
     worker = place.worker(clock_seconds=1)
     limits = Path(f"/proc/{worker.pid}/limits").read_text().splitlines()

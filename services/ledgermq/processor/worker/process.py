@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 
 PARENT_VARIABLE = "LEDGERMQ_SUPERVISOR_PID"
 PR_SET_PDEATHSIG = 1
+# A worker of one queue manager has 54 files open.
+FEW_FILES = 128
 
 
 def die_with_parent() -> None:
@@ -41,6 +43,12 @@ def allow_many_files() -> None:
     # Some systems name a limit that they do not let anybody have.
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    if most != resource.RLIM_INFINITY and most < FEW_FILES:
+        log.warning(
+            "this process may have %s files open, a worker needs 40, and a dozen for each queue "
+            "manager: allow it more (`ulimit -Hn`, LimitNOFILE of systemd)",
+            most,
+        )
 
 
 def leave_at_once(code: int) -> None:
