@@ -119,9 +119,11 @@ def test_what_is_short_leaves_nothing_behind(tmp_path):
     assert not Path(tmp_path / "none").exists()
 
 
-def test_a_full_disk_is_told_by_the_file_that_did_not_fit(tmp_path):
+@pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
+def test_a_full_disk_is_told_by_the_file_that_did_not_fit(tmp_path, monkeypatch, relative):
     """More memory would not help, nor room for scratch files."""
-    place = tmp_path / "disk"
+    monkeypatch.chdir(tmp_path)
+    place = Path("disk") if relative else tmp_path / "disk"
     place.mkdir()
     try:
         mounted = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place]

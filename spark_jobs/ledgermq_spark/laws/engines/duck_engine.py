@@ -47,7 +47,7 @@ FILES_PER_CORE: Final = 4
 AS_SPARK: Final = {"HUGEINT": "BIGINT", "TIMESTAMP": "TIMESTAMPTZ"}
 # As DuckDB says it, within JSON where it writes beside other work.
 FULL_DISK: Final = re.compile(
-    r'file \\?"(/[^"\\]*)\\?": (No space left on device|Disk quota exceeded)'
+    r'file \\?"([^"\\]+)\\?": (No space left on device|Disk quota exceeded)'
 )
 # So many frames Spark is asked for side by side: of a short one it mostly plans, on one core.
 FRAMES_AT_ONCE: Final = 4
