@@ -320,6 +320,7 @@ def test_several_consumers_of_a_topic_have_to_share_a_subscription(service, own_
 
 def test_a_stop_before_the_service_has_begun_ends_it(service):
     """A web server that fails as it starts stops what was only to be started."""
+    service.consumer("queue:q")(print)
 
     async def serving():
         task = asyncio.create_task(service.serve())
@@ -360,7 +361,9 @@ def test_a_service_that_is_cancelled_while_it_connects_leaves_nothing_open(place
         return opened[0]
 
     async def serving():
-        task = asyncio.create_task(aio.Service(connect).serve())
+        service = aio.Service(connect)
+        service.consumer("queue:q")(print)
+        task = asyncio.create_task(service.serve())
         await asyncio.to_thread(begun.wait, LIMIT_SECONDS)
         task.cancel()
         await asyncio.wait({task}, timeout=LIMIT_SECONDS)
@@ -385,6 +388,7 @@ def test_a_service_that_connects_ends_at_once(ending):
 
     async def serving():
         service = aio.Service(connect)
+        service.consumer("queue:q")(print)
         task = asyncio.create_task(service.serve())
         await asyncio.to_thread(begun.wait, LIMIT_SECONDS)
         service.stop() if ending == "stop" else task.cancel()
