@@ -233,9 +233,9 @@ def test_ses_02_other_threads_may_not_use_the_session(connection, queue):
     with connection.session() as session:
         consumer, producer = session.consumer(queue), session.producer(queue)
         consumer.set_message_listener(lambda _: None)
-        with pytest.raises(ledgermq.IllegalStateError, match="another thread"):
+        with pytest.raises(ledgermq.IllegalStateError, match="listeners, whose thread"):
             producer.send("x")
-        with pytest.raises(ledgermq.IllegalStateError, match=r"another thread|listeners"):
+        with pytest.raises(ledgermq.IllegalStateError, match=r"listeners"):
             consumer.receive(0)
         consumer.set_message_listener(None)
         producer.send("x")

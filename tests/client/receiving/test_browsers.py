@@ -85,7 +85,7 @@ def test_ses_02_a_browser_is_for_the_thread_that_its_session_is_for(connection, 
         session.consumer(queue).set_message_listener(listener)
         assert entered.wait(20)
         for call in (browser.first, lambda: list(browser), lambda: session.browser(queue)):
-            with pytest.raises(ledgermq.IllegalStateError, match="another thread"):
+            with pytest.raises(ledgermq.IllegalStateError, match="listeners, whose thread"):
                 call()
         leave.set()
     assert found == [None]
