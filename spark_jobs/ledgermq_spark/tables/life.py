@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from ledgermq.protocol.instants import datetime_from, utc_text
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.tables.events import LOST, OUT_OF_TIME, PUT_BACK, SENT_AWAY
 
@@ -61,8 +62,11 @@ class Life:
     correlation_id: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields by name, for JSON."""
-        return asdict(self)
+        """The fields by name, for JSON: times as ISO 8601."""
+        document = asdict(self)
+        for step in document["steps"]:
+            step["time"] = utc_text(datetime_from(step["time"]), "microseconds")
+        return document
 
 
 # The first of some puts of a queue manager, without those of an operation that was refused.

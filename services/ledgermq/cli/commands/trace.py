@@ -107,7 +107,7 @@ def trace(
         raise _unknown(target, message_id, end)
     shown, more = lives[:limit], len(lives) > limit
     if output.as_json:
-        documents = [_document(life) for life in shown]
+        documents = [life.as_dict() for life in shown]
         output.document(documents if message_id is None else _one_of(documents))
     else:
         for number, life in enumerate(shown):
@@ -126,13 +126,6 @@ def trace(
     if more:
         count = count_of(limit, "message")
         output.cut_short(f"{count} shown; more are meant: ask for them with --limit")
-
-
-def _document(life: Life) -> dict[str, Any]:
-    """A life as JSON, with times as other commands write them."""
-    document = life.as_dict()
-    steps = [{**one, "time": iso_time(one["time"])} for one in document["steps"]]
-    return {**document, "steps": steps}
 
 
 def _one_of(documents: list[dict[str, Any]]) -> dict[str, Any]:
