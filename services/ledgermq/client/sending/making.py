@@ -103,7 +103,7 @@ def make_message(
 
 def checked_priority(priority: object, destination: str | None) -> int:
     """A priority that a message can have, as a plain number."""
-    number = plain(priority)
+    number = priority if type(priority) is int else plain(priority)
     if type(number) is not int or not 0 <= number <= PRIORITY_MAX:
         raise MessageFormatError(
             f"priority is {shown(priority)}, must be a whole number from 0 to {PRIORITY_MAX}",
