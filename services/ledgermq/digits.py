@@ -9,6 +9,11 @@ from __future__ import annotations
 from ledgermq.errors.shown import shown
 
 
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole number of such digits, without a sign."""
+    return text.isascii() and text.isdecimal()
+
+
 def plain_digits(text: str) -> str:
     """A text, if it is not for its digits that it is no number; ValueError otherwise."""
     if "_" in text or any(one.isnumeric() and not one.isascii() for one in text):

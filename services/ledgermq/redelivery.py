@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from ledgermq.digits import is_whole
 from ledgermq.errors import IllegalStateError
 from ledgermq.errors.shown import shown
 from ledgermq.protocol.limits import (
@@ -75,7 +76,7 @@ def _steps(entries: list[str], delay_ms_max: int) -> list[RedeliveryStep]:
     steps: list[RedeliveryStep] = []
     for entry in entries:
         retries, action = _split(entry)
-        if not (action.isascii() and action.isdecimal()):
+        if not is_whole(action):
             ends = action == "delete" or action.startswith("move")
             raise _wrong(entry, "must be the last entry" if ends else f"is not {FORMS}")
         if int(action) > delay_ms_max:

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from ledgermq.digits import is_whole
 from ledgermq.errors import LedgerMQError
 
 CORES_VARIABLE: Final = "LEDGERMQ_SPARK_CORES"
@@ -38,7 +39,7 @@ def cores() -> int:
     text = os.environ.get(CORES_VARIABLE, "")
     if not text:
         return usable_cores()
-    number = int(text) if text.isascii() and text.isdecimal() and len(text) <= 4 else 0
+    number = int(text) if is_whole(text) and len(text) <= 4 else 0
     if not 1 <= number <= CORES_MAX:
         raise SparkSettingError(
             f"{CORES_VARIABLE} is {text!r}, it must be a whole number from 1 to {CORES_MAX}"

@@ -11,6 +11,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from ledgermq.digits import is_whole
 from ledgermq.errors import LedgerMQError
 from ledgermq.protocol.instants import EPOCH, utc_text
 from ledgermq.wire.kafka.access import check_rights, raise_if_denied
@@ -136,7 +137,7 @@ def parse_moment(text: str) -> Position | datetime:
         PositionOutOfRangeError: The text is neither.
     """
     name, _, number = (part.strip() for part in text.rpartition("@"))
-    if number.isascii() and number.isdigit():
+    if is_whole(number):
         position = Position(number)
         position.queue_manager = name
         return position

@@ -23,6 +23,7 @@ from ledgermq.cli.printing.message_rows import shown_body
 from ledgermq.cli.printing.output import Column, Output, count_of
 from ledgermq.client.admin.manual import Handled
 from ledgermq.client.messages.message import Message
+from ledgermq.digits import is_whole
 from ledgermq.errors import InvalidDestinationError
 from ledgermq.wire.content.objects import LONG_MAX
 
@@ -65,7 +66,7 @@ RETRY: Final = Action(
 
 def _numbers(text: str) -> range:
     first, _, last = text.partition("..")
-    if not all(one.isascii() and one.isdecimal() for one in (first, last or first)):
+    if not (is_whole(first) and is_whole(last or first)):
         raise ValueError(f"{text!r} is no sequence number: write 7, or 3..5")
     numbers = range(int(first), int(last or first) + 1)
     if int(last or first) > LONG_MAX:

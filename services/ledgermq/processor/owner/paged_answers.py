@@ -14,6 +14,7 @@ from collections import OrderedDict
 from typing import Any
 
 from ledgermq.core.state.manager import QueueManager
+from ledgermq.digits import is_whole
 from ledgermq.processor.lanes.bodies import BodyStore
 from ledgermq.protocol.answers import Answer
 from ledgermq.protocol.outcomes import Delivered
@@ -51,8 +52,7 @@ class PagedAnswer:
         ]
 
     def has(self, number: str) -> bool:
-        is_number = number.isascii() and number.isdigit() and len(number) < 10
-        return is_number and int(number) <= len(self._parts)
+        return is_whole(number) and len(number) < 10 and int(number) <= len(self._parts)
 
     async def page(self, place: str, bodies: BodyStore) -> Answer | None:
         """The parts from a place on that fit; None if a content is not on the log any more."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ledgermq.digits import is_whole
 from ledgermq.errors import LedgerMQError
 from ledgermq.errors.shown import shown
 from ledgermq.protocol.limits import is_name
@@ -68,7 +69,7 @@ def _with_port(host: str, address: str) -> str:
     if not colon and _is_host(bare):
         return f"{host}:{KAFKA_PORT_DEFAULT}"
     if (
-        not (port.isascii() and port.isdigit())
+        not is_whole(port)
         or not 0 < int(port) < 65536
         or (not name and not bracketed)
         or not _is_host(name)
