@@ -1,6 +1,7 @@
 """Networks between clients, workers and Kafka: slow ones, and connections that died unheard."""
 
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -32,6 +33,19 @@ def far_place(far_broker, tmp_path):
     place.close()
 
 
+@contextmanager
+def going_on(place, seconds):
+    """A session sends before something happens, and once more after it within so many seconds."""
+    with (
+        place.connect(timeout=seconds, suspect_timeout_seconds=45) as connection,
+        connection.session() as session,
+    ):
+        producer = session.producer("queue:a")
+        producer.send("before")
+        yield
+        assert producer.send("behind").sequence == 1
+
+
 def test_dead_connections_of_a_client_cost_it_no_session(far_broker, far_place):
     """Within the time in which its sessions would end it has made new ones, and goes on."""
     far_place.worker()
@@ -55,14 +69,8 @@ def test_dead_connections_of_a_worker_do_not_end_its_work(far_broker, far_place)
     """It serves again after seconds; it waited a minute, and ended since it could not write."""
     worker = replace(far_place, bootstrap=far_broker.far).worker(ready=False)
     far_place.wait_for_worker()
-    with (
-        far_place.connect(timeout=45, suspect_timeout_seconds=45) as connection,
-        connection.session() as session,
-    ):
-        producer = session.producer("queue:a")
-        producer.send("before")
+    with going_on(far_place, 45):
         assert far_broker.network.kill_in_silence() > 0
-        assert producer.send("behind").sequence == 1
     assert worker.code is None, worker.log
 
 
@@ -74,15 +82,9 @@ def test_dead_connections_of_who_stands_by_hardly_delay_that_it_takes_over(far_b
     behind = replace(far_place, bootstrap=far_broker.far)
     first, second = behind.worker("a"), behind.worker("b", ready=False)
     second.wait_for_log("worker b stands by")
-    with (
-        far_place.connect(timeout=35, suspect_timeout_seconds=45) as connection,
-        connection.session() as session,
-    ):
-        producer = session.producer("queue:a")
-        producer.send("before")
+    with going_on(far_place, 35):
         assert far_broker.network.kill_in_silence() > 0
         first.kill()
-        assert producer.send("behind").sequence == 1
 
 
 def test_errors_of_calls_name_a_broker_that_is_away(far_broker, far_place):

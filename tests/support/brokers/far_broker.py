@@ -6,7 +6,7 @@ import asyncio
 import enum
 import math
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -81,13 +81,11 @@ class Network:
     @contextmanager
     def held_up(self, *ways: Way) -> Iterator[None]:
         """Lets nothing through on these ways, without a word; afterwards all of it."""
-        self._do(self._turn(asyncio.Event.clear, ways))
-        yield
-        self._do(self._turn(asyncio.Event.set, ways))
-
-    async def _turn(self, turn: Callable[[asyncio.Event], None], ways: tuple[Way, ...]) -> None:
         for way in ways:
-            turn(self._open[way])
+            self._loop.call_soon_threadsafe(self._open[way].clear)
+        yield
+        for way in ways:
+            self._loop.call_soon_threadsafe(self._open[way].set)
 
     def close(self) -> None:
         """Ends; what passes is cut."""
