@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ledgermq.cli.commands.audit import TOTALS_COLUMNS, anomaly_rows
 from ledgermq.cli.commands.trace import LIFE_COLUMNS, life_rows
-from ledgermq.cli.printing.output import iso_time
 from ledgermq.cli.printing.screens import screen
+from ledgermq.protocol.instants import iso_time
 from ledgermq_demo.course import WATCHED_QUEUE
 from ledgermq_demo.flights import ORIGINS, departures_queue
 from ledgermq_demo.rotations import ROTATIONS_QUEUE

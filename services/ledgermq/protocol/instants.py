@@ -21,3 +21,8 @@ def datetime_from(microseconds: int) -> datetime:
 def utc_text(moment: datetime, precision: str = "auto") -> str:
     """An aware time as ISO 8601 in UTC, `2026-11-20T10:00:00Z`; precision as `isoformat` has it."""
     return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def iso_time(time_us: int | None, *, precision: str = "microseconds") -> str | None:
+    """Microseconds since 1970 as ISO 8601 in UTC, or None."""
+    return None if time_us is None else utc_text(datetime_from(time_us), precision)

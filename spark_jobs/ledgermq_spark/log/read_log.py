@@ -65,7 +65,7 @@ READ_COLUMNS = (
 # Behind a slow network an answer that is too large never comes in time; a larger one is no quicker.
 FETCH_BYTES = 2 * 1024 * 1024
 # The largest record comes through 1.2 Mbit/s.
-ANSWERED_WITHIN_MS = 60_000
+REQUEST_TIMEOUT_MS = 60_000
 NO_HEADERS = (None, None, None, None)
 # The file with rows of positions at which there is no record.
 HOLES = "holes.parquet"
@@ -115,7 +115,7 @@ def read_raw(
         .option("kafka.isolation.level", "read_uncommitted")
         .option("kafka.max.partition.fetch.bytes", str(FETCH_BYTES))
         .option("kafka.fetch.max.bytes", str(FETCH_BYTES))
-        .option("kafka.request.timeout.ms", str(ANSWERED_WITHIN_MS))
+        .option("kafka.request.timeout.ms", str(REQUEST_TIMEOUT_MS))
     )
     if not in_order:
         divided = spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)

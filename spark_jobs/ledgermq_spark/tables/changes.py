@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from ledgermq.protocol.instants import iso_time
 from ledgermq_spark.laws.facts import Facts
 
 PLACE: Final = "kind, destination, subscription"
@@ -85,8 +86,11 @@ class Changes:
     refused: dict[str, int]
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields by name, for JSON."""
-        return asdict(self)
+        """The fields by name, for JSON: both times as ISO 8601, None where there is none."""
+        document = asdict(self)
+        times = {name: document.pop(f"{name}_us") for name in ("since", "time")}
+        told = {name: iso_time(one) if one >= 0 else None for name, one in times.items()}
+        return told | document
 
 
 def changes_since(facts: Facts, since: int) -> Changes:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from ledgermq.protocol.instants import datetime_from, utc_text
+from ledgermq.protocol.instants import iso_time
 from ledgermq_spark.laws.facts import Facts
 from ledgermq_spark.tables.events import LOST, OUT_OF_TIME, PUT_BACK, SENT_AWAY
 
@@ -65,7 +65,7 @@ class Life:
         """The fields by name, for JSON: times as ISO 8601."""
         document = asdict(self)
         for step in document["steps"]:
-            step["time"] = utc_text(datetime_from(step["time"]), "microseconds")
+            step["time"] = iso_time(step["time"])
         return document
 
 

@@ -16,7 +16,8 @@ from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import DIRECTORY, Read
 from ledgermq.cli.printing.exits import USAGE
-from ledgermq.cli.printing.output import Column, Output, headed, iso_time
+from ledgermq.cli.printing.output import Column, Output, headed
+from ledgermq.protocol.instants import iso_time
 from ledgermq.protocol.limits import TEMPORARY
 from ledgermq.system_refusals import told_refusal
 

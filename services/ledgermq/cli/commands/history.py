@@ -15,7 +15,7 @@ from ledgermq.cli.options.once import OnceCommand, OnceGroup
 from ledgermq.cli.options.spark import archive_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import DIRECTORY, Count
-from ledgermq.cli.printing.output import Column, Output, count_of, headed, iso_time
+from ledgermq.cli.printing.output import Column, Output, count_of, headed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -176,20 +176,13 @@ def diff(target: Target, output: Output, since: Any, until: Any, archive: Path |
         changes = changes_since(facts, first)
     if output.as_json:
         document = changes.as_dict()
-        since_us, time_us = document.pop("since_us"), document.pop("time_us")
-        times = {"since": _time_or_none(since_us), "time": _time_or_none(time_us)}
-        named = {"queue_manager": target.queue_manager, "from": first}
-        output.document(named | times | document)
+        output.document({"queue_manager": target.queue_manager, "from": first, **document})
         return
     asked = count_of(sum(changes.operations.values()), "operation")
     caption = f"after {target.named(first)}, up to {target.named(changes.position)}: {asked}"
     caption += f": {_counted(changes.operations)}" if changes.operations else ""
     caption += f"\nrefused: {_counted(changes.refused)}" if changes.refused else ""
     output.table(CHANGES_COLUMNS, [_change_row(one) for one in changes.places], caption=caption)
-
-
-def _time_or_none(time_us: int) -> str | None:
-    return iso_time(time_us) if time_us >= 0 else None
 
 
 def _change_row(one: PlaceChanges) -> dict[str, Any]:

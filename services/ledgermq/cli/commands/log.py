@@ -21,11 +21,12 @@ from ledgermq.cli.options.moments import MOMENT
 from ledgermq.cli.options.once import OnceGroup
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.exits import OK, REFUSED
-from ledgermq.cli.printing.output import Column, Output, count_of, headed, iso_time
+from ledgermq.cli.printing.output import Column, Output, count_of, headed
 from ledgermq.client.admin.relocation import Relocated
 from ledgermq.client.connection import Connection
 from ledgermq.errors import LedgerMQError
 from ledgermq.protocol.documents.pins import LogPins
+from ledgermq.protocol.instants import iso_time
 from ledgermq.wire.topics.registry import Claim
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from ledgermq.cli.options.moments import at_option, position_at
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.spark import archive_job, spark_job
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.printing.output import Output, iso_time
+from ledgermq.cli.printing.output import Output
 from ledgermq.cli.printing.screens import (
     ADDS_UP,
     LIST_COLUMNS,
@@ -26,6 +26,7 @@ from ledgermq.cli.printing.screens import (
     with_iso_times,
 )
 from ledgermq.errors import QueueNotFoundError
+from ledgermq.protocol.instants import iso_time
 
 if TYPE_CHECKING:
     from ledgermq_spark.rebuild.rebuilt import Rebuilt

@@ -13,8 +13,9 @@ from ledgermq.cli.options.moments import at_option
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, resting_target_options
-from ledgermq.cli.printing.output import Column, Output, count_of, headed, iso_time, size_text
+from ledgermq.cli.printing.output import Column, Output, count_of, headed, size_text
 from ledgermq.errors import LedgerMQError
+from ledgermq.protocol.instants import iso_time
 from ledgermq.wire.topics.registry import Claim
 
 if TYPE_CHECKING:

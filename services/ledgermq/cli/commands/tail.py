@@ -16,8 +16,9 @@ from ledgermq.cli.options.moments import MOMENT, position_at
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import LONG, Count
-from ledgermq.cli.printing.output import Output, iso_time, json_text, plain
+from ledgermq.cli.printing.output import Output, json_text, plain
 from ledgermq.protocol import administration, operations
+from ledgermq.protocol.instants import iso_time
 from ledgermq.protocol.operations import Open, Operation, SessionOperation
 from ledgermq.wire.framing.codec import decode_operation, kinds_in
 

@@ -14,7 +14,8 @@ from ledgermq.cli.options.moments import GROUP_ID, MESSAGE_ID
 from ledgermq.cli.options.once import OnceCommand
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.options.together import OUTPUT_FILE, Count
-from ledgermq.cli.printing.output import Column, Output, count_of, headed, iso_time
+from ledgermq.cli.printing.output import Column, Output, count_of, headed
+from ledgermq.protocol.instants import iso_time
 
 if TYPE_CHECKING:
     from ledgermq_spark.tables.life import Life

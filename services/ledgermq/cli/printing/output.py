@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from ledgermq.protocol.instants import datetime_from, utc_text
+from ledgermq.protocol.instants import utc_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -299,11 +299,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return json.dumps(value)
     return value
-
-
-def iso_time(time_us: int | None, *, precision: str = "microseconds") -> str | None:
-    """Microseconds since 1970 as ISO 8601 in UTC, or None."""
-    return None if time_us is None else utc_text(datetime_from(time_us), precision)
 
 
 def _unusual(value: Any) -> Any:

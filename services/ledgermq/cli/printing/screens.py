@@ -11,9 +11,9 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ledgermq.cli.printing.output import Column, count_of, headed, iso_time
+from ledgermq.cli.printing.output import Column, count_of, headed
 from ledgermq.protocol.documents.destinations import QueueStatus, SubscriptionStatus, TopicStatus
-from ledgermq.protocol.instants import EPOCH, datetime_from
+from ledgermq.protocol.instants import EPOCH, datetime_from, iso_time
 
 # Label on the screen, key in the status document.
 _LINES: Final = (
