@@ -32,7 +32,7 @@ from ledgermq.protocol.limits import PROTOCOL_VERSION
 from ledgermq.protocol.operations import Operation
 from ledgermq.protocol.outcomes import Addressed
 from ledgermq.wire.framing.checkpoint_chunks import decode_root, encode_block_record, encode_root
-from ledgermq.wire.framing.codec import decode_record
+from ledgermq.wire.framing.plain_messages import decode_block
 from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.log.read_log import as_operation
 from ledgermq_spark.log.rows import (
@@ -140,7 +140,7 @@ def starting_state(plan: FoldPlan) -> QueueManager:
     """The state that a plan begins with: empty, or that of its checkpoint."""
     if plan.root is None:
         return new_state()
-    return restore(decode_root(plan.root), (decode_record(block)[1] for block in plan.blocks))
+    return restore(decode_root(plan.root), map(decode_block, plan.blocks))
 
 
 def state_rows(state: QueueManager, partition: int, chain: bytes) -> Iterator[Row]:

@@ -13,6 +13,7 @@ from ledgermq.processor.checkpoints.blocks import encode_block
 from ledgermq.processor.checkpoints.roots import encode_taken_root
 from ledgermq.protocol.operations import Operation, Unreadable
 from ledgermq.protocol.outcomes import Addressed, Delivered, DeliveredMessage, Outcome
+from ledgermq.protocol.plain_messages import PlainMessages
 from ledgermq.wire.framing.checkpoint_chunks import (
     decode_root,
     encode_block_record,
@@ -26,6 +27,21 @@ from ledgermq.wire.framing.codec import (
     encode_chunk,
     encode_operation,
 )
+from ledgermq.wire.framing.plain_messages import decode_block
+
+# What a message has of which only the fields differ that each one has.
+NAMES = (
+    *("put_position", "put_index", "sequence", "message_id", "priority", "persistent"),
+    *("size_bytes", "enqueued_at", "segment"),
+)
+PLAIN = {
+    **dict.fromkeys(("expires_at", "deliver_at", "uncounted_backout_count"), -1),
+    **dict.fromkeys(("redelivery_limit", "delayed_until", "body_position", "body_index"), -1),
+    "backout_count": 0,
+    "header": [],
+    "in_unit_of_work": False,
+    "origin": None,
+}
 
 # What a refused operation may change of a session (PROTOCOL.md §4).
 BOOKKEEPING = {
@@ -54,10 +70,25 @@ def freeze(state: QueueManager) -> Frozen:
         taken = taken_block(state, block["created_position"], block["block"])
         assert taken is not None, "the block is there"
         assert encode_block(taken) == values, "a worker would write another block"
+        for value in values:
+            told = written_out(decode_block(value))
+            assert told == decode_record(value)[1], "a worker would read another block"
         found += values
     root = encode_root(root_of(state))
     assert encode_taken_root(take_root(state)) == root, "a worker would write another Root"
     return Frozen(root, tuple(found))
+
+
+def written_out(block: dict[str, Any]) -> dict[str, Any]:
+    """A block with a record for each of its messages, also of those that are read together."""
+    messages = []
+    for one in block["messages"]:
+        if isinstance(one, PlainMessages):
+            rows = zip(*one, strict=True)
+            messages += [PLAIN | dict(zip(NAMES, told, strict=True)) for told in rows]
+        else:
+            messages.append(one)
+    return block | {"messages": messages}
 
 
 def told_blocks(state: QueueManager) -> Iterator[dict[str, Any]]:
@@ -77,7 +108,7 @@ def contents(state: QueueManager) -> tuple[Any, ...]:
 
 def thaw(frozen: Frozen) -> QueueManager:
     """The state that a checkpoint's bytes tell."""
-    return restore(decode_root(frozen.root), [decode_record(block)[1] for block in frozen.blocks])
+    return restore(decode_root(frozen.root), map(decode_block, frozen.blocks))
 
 
 def digest(state: QueueManager) -> str:

@@ -22,6 +22,7 @@ from ledgermq.core.state.records import (
 )
 from ledgermq.core.state.storage import Storage
 from ledgermq.protocol.operations import NO_HEADER
+from ledgermq.protocol.plain_messages import PlainMessages
 
 _times_of = itemgetter("expires_at", "deliver_at", "redelivery_limit")
 _NO_TIMES: Final = Times(-1, -1)
@@ -114,3 +115,27 @@ def message_from(queue: Queue, stored: Record, storage: Storage) -> Message:
     if stored["delayed_until"] >= 0:
         message.wait_until(stored["delayed_until"])
     return message
+
+
+def add_plain(queue: Queue, found: PlainMessages, storage: Storage) -> None:
+    """Adds plain messages to a queue that is restored."""
+    messages, segments = queue.messages, storage.segments
+    holds = not isinstance(queue, Subscription)
+    for sequence, enqueued_at, segment, *told in zip(
+        found.sequences,
+        found.enqueued_at,
+        found.segments,
+        found.put_positions,
+        found.put_indexes,
+        found.message_ids,
+        found.priorities,
+        found.persistent,
+        found.sizes_bytes,
+        strict=True,
+    ):
+        message = messages[sequence] = Message(queue, *told)
+        message.sequence = sequence
+        message.enqueued_at = enqueued_at
+        message.segment = segments[segment]
+        if holds:
+            message.segment.hold(message.size_bytes)

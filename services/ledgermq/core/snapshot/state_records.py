@@ -24,7 +24,12 @@ from ledgermq.core.snapshot.destination_records import (
     take_stores,
 )
 from ledgermq.core.snapshot.fields import Fields, Make, Record
-from ledgermq.core.snapshot.message_records import is_plain, message_from, stored_message
+from ledgermq.core.snapshot.message_records import (
+    add_plain,
+    is_plain,
+    message_from,
+    stored_message,
+)
 from ledgermq.core.snapshot.session_records import (
     CONNECTION,
     blocked_entries,
@@ -49,6 +54,7 @@ from ledgermq.core.state.manager import QueueManager, new_state
 from ledgermq.core.state.records import Message
 from ledgermq.core.state.taken import Taken
 from ledgermq.protocol.limits import BLOCK_MESSAGES
+from ledgermq.protocol.plain_messages import PlainMessages
 
 MANAGER: Final = Fields(
     "position",
@@ -176,7 +182,10 @@ def blocks(state: QueueManager) -> Iterator[Record]:
 
 
 def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
-    """The state that a Root and its blocks tell; inverse of `root_of` and `blocks`."""
+    """The state that a Root and its blocks tell; inverse of `root_of` and `blocks`.
+
+    Messages of a block that are plain and follow one another may be one PlainMessages.
+    """
     state = new_state()
     MANAGER.restore(state, root)
     state.offered_version = max(root["version"], root["offered_version"])
@@ -186,6 +195,9 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     for block in message_blocks:
         queue = state.stores[block["created_position"]]
         for stored in block["messages"]:
+            if isinstance(stored, PlainMessages):
+                add_plain(queue, stored, state.storage)
+                continue
             queue.messages[stored["sequence"]] = message_from(queue, stored, state.storage)
             if stored["uncounted_backout_count"] >= 0:
                 queue.doubts[stored["sequence"]] = stored["uncounted_backout_count"]

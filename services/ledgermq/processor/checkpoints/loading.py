@@ -44,8 +44,8 @@ from ledgermq.wire.framing.codec import (
     UnknownSchemaError,
     decode_as,
     decode_operation,
-    decode_record,
 )
+from ledgermq.wire.framing.plain_messages import decode_block
 from ledgermq.wire.topics.checkpoint_records import StoredRecords
 from ledgermq.wire.topics.identity import LogIdentity, log_identity
 from ledgermq.wire.topics.ledger import Ledger
@@ -381,7 +381,7 @@ def _restored_as_it_is(
     def blocks() -> Iterator[dict[str, Any]]:
         for reference in references[len(parts) :]:
             digest = reference["digest"]
-            block = decode_record(records.chunks[digest])[1]
+            block = decode_block(records.chunks[digest])
             key = (block["created_position"], block["block"])
             _, before = known.get(key, ("", ()))
             known[key] = (reference["queue"], (*before, digest))

@@ -142,8 +142,16 @@ def _check_lists(known: KnownSchema, value: bytes) -> None:
 
 def _read(known: KnownSchema, value: bytes) -> Any:
     """The datum behind the framing; all of the value must be used up."""
+    datum, end = _read_at(known, value, SINGLE_OBJECT_BYTES)
+    if end != len(value):
+        spare = len(value) - end
+        raise UndecodableError(f"{known.full_name} is followed by {spare} bytes too many")
+    return datum
+
+
+def _read_at(known: KnownSchema, value: bytes, start: int) -> tuple[Any, int]:
     buffer = BytesIO(value)
-    buffer.seek(SINGLE_OBJECT_BYTES)
+    buffer.seek(start)
     try:
         datum = schemaless_reader(
             buffer,
@@ -155,10 +163,12 @@ def _read(known: KnownSchema, value: bytes) -> Any:
     except (EOFError, LookupError, ValueError, OverflowError, MemoryError, TypeError) as error:
         # Not what the library says: its words differ between versions, and may quote an address.
         raise UndecodableError(f"{known.full_name} does not decode") from error
-    if buffer.tell() != len(value):
-        spare = len(value) - buffer.tell()
-        raise UndecodableError(f"{known.full_name} is followed by {spare} bytes too many")
-    return datum
+    return datum, buffer.tell()
+
+
+def decode_within(full_name: str, value: bytes, start: int) -> tuple[dict[str, Any], int]:
+    """The datum of a record within another one's bytes, and where it ends."""
+    return _read_at(by_name(full_name), value, start)
 
 
 def outcome_to_union(outcome: Outcome) -> tuple[str, dict[str, Any]]:
