@@ -381,6 +381,9 @@ def restore_states(state: QueueManager, store: Queue) -> None:
     available: list[Message] = []
     for message in store.messages.values():
         times = message.times
+        if times is None and message.consumer is None:
+            available.append(message)
+            continue
         if times is not None:
             if message.consumer is None and times.deliver_at > state.time:
                 times.waits_until = times.deliver_at
@@ -390,10 +393,13 @@ def restore_states(state: QueueManager, store: Queue) -> None:
             if times.waits_until >= 0:
                 state.births.add((times.waits_until, *entry))
         at = state_of(message)
-        store.counts[at] += 1
-        store.sizes[at] += message.size_bytes
         if at == AVAILABLE:
             available.append(message)
+        else:
+            store.counts[at] += 1
+            store.sizes[at] += message.size_bytes
+    store.counts[AVAILABLE] += len(available)
+    store.sizes[AVAILABLE] += sum(one.size_bytes for one in available)
     store.available.extend(available)
     if store.newest is not None:
         store.newest.add(available)

@@ -6,6 +6,7 @@ writing them half as slow again.
 
 from __future__ import annotations
 
+from itertools import compress
 from operator import itemgetter
 from typing import Any, Final
 
@@ -120,22 +121,14 @@ def message_from(queue: Queue, stored: Record, storage: Storage) -> Message:
 def add_plain(queue: Queue, found: PlainMessages, storage: Storage) -> None:
     """Adds plain messages to a queue that is restored."""
     messages, segments = queue.messages, storage.segments
-    holds = not isinstance(queue, Subscription)
-    for sequence, enqueued_at, segment, *told in zip(
-        found.sequences,
-        found.enqueued_at,
-        found.segments,
-        found.put_positions,
-        found.put_indexes,
-        found.message_ids,
-        found.priorities,
-        found.persistent,
-        found.sizes_bytes,
-        strict=True,
-    ):
-        message = messages[sequence] = Message(queue, *told)
+    columns = zip(*found, strict=True)
+    for position, index, sequence, message_id, priority, persistent, size, time, number in columns:
+        message = Message(queue, position, index, message_id, priority, persistent, size)
         message.sequence = sequence
-        message.enqueued_at = enqueued_at
-        message.segment = segments[segment]
-        if holds:
-            message.segment.hold(message.size_bytes)
+        message.enqueued_at = time
+        message.segment = segments[number]
+        messages[sequence] = message
+    if not isinstance(queue, Subscription):
+        for number in set(found.segments):
+            held = list(compress(found.sizes_bytes, map(number.__eq__, found.segments)))
+            segments[number].hold(sum(held), len(held))

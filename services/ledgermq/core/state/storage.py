@@ -63,9 +63,9 @@ class Segment:
     live_bytes: int = 0
     live_messages: int = 0
 
-    def hold(self, size_bytes: int) -> None:
+    def hold(self, size_bytes: int, count: int = 1) -> None:
         self.live_bytes += size_bytes
-        self.live_messages += 1
+        self.live_messages += count
 
     def free(self, size_bytes: int, count: int = 1) -> None:
         """Some of its live messages, of this size together, are gone (DB-14)."""

@@ -182,6 +182,9 @@ def _columns(rows: Sequence[tuple[bytes, ...]]) -> PlainMessages:
 
 
 def _longs(column: Sequence[bytes]) -> Sequence[int]:
+    first = column[0]
+    if column.count(first) == len(column):
+        return [_long(first, 0)[0]] * len(column)
     array = BytesIO(b"".join((avro_long(len(column)), *column, avro_long(0))))
     found: Any = schemaless_reader(array, LONGS, None)
     return found  # type: ignore[no-any-return]
