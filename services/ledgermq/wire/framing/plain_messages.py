@@ -30,8 +30,10 @@ from ledgermq.wire.framing.confluent import SINGLE_OBJECT_BYTES
 
 Record = dict[str, Any]
 
-# A block in which more than these are not plain is left to the codec as a whole.
-OTHERS_MAX: Final = 64
+# A block in which more than these are not plain, and more than one in so many, is left to the codec
+# as a whole.
+OTHERS_MAX: Final = 8
+PLAIN_FOR_EACH_OTHER: Final = 16
 # Behind the segment: none of them was written again.
 END: Final = avro_long(-1) * 2
 LONGS: Final = parse_schema({"type": "array", "items": "long"})
@@ -121,10 +123,10 @@ def _mostly_plain(value: bytes) -> Record | None:
     queue, at = value[at : at + length].decode(), at + length
     created_position, at = _long(value, at)
     block, at = _long(value, at)
-    left, at = _long(value, at)
+    count, at = _long(value, at)
     plain, run = _patterns()
     messages: list[Record | PlainMessages] = []
-    others = 0
+    left, others = count, 0
     while left > 0:
         end = run.match(value, at).end()
         if end > at:
@@ -133,7 +135,7 @@ def _mostly_plain(value: bytes) -> Record | None:
             left, at = left - len(found.sequences), end
         else:
             others += 1
-            if others > OTHERS_MAX:
+            if others > max(OTHERS_MAX, (count - left) // PLAIN_FOR_EACH_OTHER):
                 return None
             stored, at = decode_within(STORED, value, at)
             messages.append(stored)
