@@ -73,11 +73,12 @@ def test_a_checkpoint_of_another_log_fails_the_check(worked, doctor):
     assert "`ledgermq restore`" in found
 
 
-def found_at(position, problem="", *, foreign=False):
+def found_at(position, problem="", **worth):
     """A checkpoint as it was found."""
-    return FoundCheckpoint(
-        position=position, digest="", chain=b"", problem=problem, foreign=foreign
-    )
+    return FoundCheckpoint(position=position, digest="", chain=b"", problem=problem, **worth)
+
+
+NEWER = found_at(7, "another release wrote it", of_another_release=True)
 
 
 @pytest.mark.parametrize(
@@ -95,11 +96,14 @@ def found_at(position, problem="", *, foreign=False):
         ([found_at(3, "torn")], 2, "failed", ["torn", "no worker can start"]),
         ([found_at(3, "other", foreign=True), found_at(7)], 0, "warning", ["from that at QM1@7"]),
         ([found_at(3), found_at(7, "other", foreign=True)], 0, "failed", ["No worker starts"]),
+        ([found_at(3), NEWER], 3, "failed", ["QM1@7 is unusable", "start that one, or a later"]),
+        ([NEWER], 3, "failed", ["another release wrote it", "start that one, or a later"]),
+        ([NEWER, found_at(9)], 3, "warning", ["from that at QM1@9"]),
         ([found_at(n, "torn") for n in range(9)], 0, "warning", ["QM1@8", "QM1@6", "6 more"]),
     ],
 )
 def test_what_checkpoints_are_worth_is_told_with_what_follows(found, begins, verdict, words):
-    """A worker takes the newest whole one, none if it meets one of another log before that."""
+    """A worker takes the newest whole one, none if it first meets one of another log or release."""
     got, text = checkpoints(found, begins, lambda position: f"QM1@{position}")
     assert got == verdict
     assert [word for word in words if word not in text] == []

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from ledgermq.processor.checkpoints import discarding
-from ledgermq.processor.checkpoints.loading import LogIncompleteError
+from ledgermq.processor.checkpoints.loading import FoundCheckpoint, LogIncompleteError
 from ledgermq.processor.worker import membership
 from ledgermq.wire.topics.checkpoint_records import StoredRecords
 from ledgermq.wire.topics.ledger import Ledger
@@ -73,6 +73,25 @@ def test_a_log_without_its_beginning_is_refused(kafka):
     with pytest.raises(LogIncompleteError, match="begins at 5, not at 0"):
         discard()
     assert kafka.written == []
+
+
+def found_at(position, problem="", **worth):
+    """A checkpoint as it was found."""
+    return FoundCheckpoint(position=position, digest="", chain=b"", problem=problem, **worth)
+
+
+def test_of_a_trimmed_log_those_of_a_newer_release_are_discarded(kafka, monkeypatch):
+    """Who goes back to an older release starts from what that can read, if anything is left."""
+    newer = found_at(7, "another release wrote it", of_another_release=True)
+    found = [newer]
+    monkeypatch.setattr(discarding, "find_checkpoints", lambda *_, **_more: found)
+    kafka.begins = 3
+    with pytest.raises(LogIncompleteError, match="start the release that wrote them, or a later"):
+        discard()
+    assert kafka.written == []
+    found.insert(0, found_at(4))
+    assert discard() == 1
+    assert kafka.written == [(b"QM1/manifest/7", None)]
 
 
 def test_it_is_refused_while_a_worker_runs(kafka):

@@ -9,10 +9,11 @@ from ledgermq.core.snapshot.state_records import root_of
 from ledgermq.core.state.manager import new_state
 from ledgermq.processor.checkpoints import loading as checkpoint_loading
 from ledgermq.processor.checkpoints.digests import chunk_digest, state_digest
-from ledgermq.processor.checkpoints.loading import VersionUnknownError, load
+from ledgermq.processor.checkpoints.loading import VersionUnknownError, found_at, load, log_of
 from ledgermq.wire.framing.checkpoint_chunks import encode_root
 from ledgermq.wire.framing.checkpoint_keys import parse_key
 from ledgermq.wire.framing.codec import encode_record
+from ledgermq.wire.topics.checkpoint_records import StoredRecords
 from ledgermq.wire.topics.identity import LogIdentity
 from ledgermq.wire.topics.ledger import Ledger
 from ledgermq.wire.topics.log_topics import Topics
@@ -143,15 +144,38 @@ def test_a_manifest_that_is_not_whole_is_passed_over(what):
     assert b"QM1/manifest/7" in loaded.rubbish
 
 
-@pytest.mark.parametrize("part", ["root", "block"])
+UNKNOWN = b"\xc3\x01" + bytes(8)
+PAGE = {"kind": "page", "digest": chunk_digest(UNKNOWN), "queue": "", "block": -1}
+NEWER = {
+    "root": [chunk(UNKNOWN), manifest(7, [UNKNOWN])],
+    "block": [chunk(ROOT_OF_NOW), chunk(UNKNOWN), manifest(7, [ROOT_OF_NOW, UNKNOWN])],
+    "page": [chunk(UNKNOWN), manifest(7, [], chunks=[PAGE])],
+    "manifest": [(b"QM1/manifest/7", UNKNOWN)],
+}
+
+
+@pytest.mark.parametrize("part", NEWER)
 def test_a_checkpoint_of_a_newer_release_stops_the_start(part):
-    """From an older one its operations would be refused, though clients were told otherwise."""
-    unknown = b"\xc3\x01" + bytes(8)
-    made_of = [unknown] if part == "root" else [ROOT_OF_NOW, unknown]
-    newer = [*map(chunk, made_of), manifest(7, made_of)]
-    with pytest.raises(VersionUnknownError, match=r"position 7 .* another release .* discard"):
-        loaded_from([*whole(3), *newer])
+    """From an older one its operations would be refused, though clients were told otherwise.
+
+    Without an older one too: the log would be folded, and the checkpoint taken away.
+    """
+    newer = NEWER[part]
+    for older in ([], whole(3)):
+        with pytest.raises(VersionUnknownError, match=r"position 7 .* another release .* discard"):
+            loaded_from([*older, *newer])
     assert loaded_from([*newer, *whole(9)]).state.position == 9
+
+
+@pytest.mark.parametrize("part", NEWER)
+@pytest.mark.parametrize("loads", [True, False])
+def test_a_checkpoint_of_a_newer_release_is_known_by_its_schemas(part, loads):
+    """Who only looks, as the doctor does, sees without making a state that no worker starts."""
+    records = StoredRecords("QM1", dict(NEWER[part]))
+    here = log_of(Shelves([]), Ledger("b", TOPICS, CLAIM, 1.0))
+    found = found_at(here, records, 7, loads=loads)
+    assert found.of_another_release
+    assert "another release wrote it" in found.problem
 
 
 def test_keys_that_are_none_are_passed_over_and_taken_away(caplog):

@@ -288,7 +288,7 @@ def checkpoints(
     """Whether and from where the next worker can start; the log `begins` at a position (H13, H14).
 
     A worker takes the newest checkpoint that is whole, and refuses one that is whole and of another
-    log.
+    log, or of another release.
     """
     usable = max((one.position for one in found if not one.problem), default=-1)
     broken = [one for one in reversed(found) if one.problem]
@@ -296,6 +296,8 @@ def checkpoints(
     shown = broken[:BROKEN_SHOWN_MAX]
     told = "; ".join(f"that at {named(one.position)} is unusable: {one.problem}" for one in shown)
     told += f"; {len(broken) - len(shown)} more as well" if len(broken) > len(shown) else ""
+    if any(one.of_another_release and one.position > usable for one in broken):
+        return BAD, f"{told}. No worker of this release starts: start that one, or a later one"
     if usable < 0 and begins > 0 and any(one.lacks_outcomes for one in broken):
         return WARNING, f"{told}. The log is trimmed: the next worker starts without these outcomes"
     if usable < 0 and begins > 0:

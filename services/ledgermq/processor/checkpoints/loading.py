@@ -44,6 +44,7 @@ from ledgermq.wire.framing.codec import (
     UnknownSchemaError,
     decode_as,
     decode_operation,
+    schema_of,
 )
 from ledgermq.wire.framing.plain_messages import decode_block
 from ledgermq.wire.topics.checkpoint_records import StoredRecords
@@ -111,12 +112,11 @@ def load(reader: PartitionReader, ledger: Ledger) -> Loaded:
     """
     here = log_of(reader, ledger)
     records = read_stored_records(reader, ledger)
-    manifests = list(readable_manifests(records).values())
     first, _ = reader.ends(*ledger.operations)
-    loaded = _newest_usable(here, manifests, records)
+    loaded = _newest_usable(here, records)
     if loaded is None and first > 0:
         # Nothing else has the state, and whoever misses an outcome asks for it.
-        loaded = _newest_usable(here, manifests, records, lacks_outcomes=True)
+        loaded = _newest_usable(here, records, lacks_outcomes=True)
     if loaded is None and first > 0:
         raise LogIncompleteError(
             f"{records.queue_manager}: no checkpoint can be used and {ledger.name} "
@@ -126,11 +126,7 @@ def load(reader: PartitionReader, ledger: Ledger) -> Loaded:
 
 
 def _newest_usable(
-    here: LogHere,
-    manifests: list[dict[str, Any]],
-    records: StoredRecords,
-    *,
-    lacks_outcomes: bool = False,
+    here: LogHere, records: StoredRecords, *, lacks_outcomes: bool = False
 ) -> Loaded | None:
     """The state of the newest checkpoint that can be used, if need be without its outcomes.
 
@@ -139,9 +135,8 @@ def _newest_usable(
     """
     name = here.ledger.claim.queue_manager
     about = ManagerLog(log, name)
-    for at, manifest in enumerate(manifests):
-        position = manifest["position"]
-        found = examined(here, manifest, records)
+    for position in sorted(records.manifests, reverse=True):
+        found = found_at(here, records, position)
         if found.foreign:
             raise CheckpointMismatchError(
                 f"{name}: the checkpoint at position {position} is not of this log: "
@@ -169,7 +164,8 @@ def _newest_usable(
             )
             continue
         # What is passed over counts for nothing: it would keep real checkpoints from staying.
-        found.loaded.manifests = [_stored(one, records) for one in manifests[at : at + 3]]
+        kept = [one for at, one in readable_manifests(records).items() if at <= position][:3]
+        found.loaded.manifests = [_stored(one, records) for one in kept]
         if lacks_outcomes:
             about.warning(
                 "the worker starts from the checkpoint at position %d all the same, as the log is "
@@ -200,25 +196,23 @@ def readable_manifests(records: StoredRecords) -> dict[int, dict[str, Any]]:
     """The readable manifests by position, the highest first; their chunks are not looked at."""
     found: dict[int, dict[str, Any]] = {}
     for position in sorted(records.manifests, reverse=True):
-        try:
-            manifest = decode_as(MANIFEST, records.manifests[position])
-            named = (manifest["queue_manager"], manifest["position"])
-            if named != (records.queue_manager, position):
-                raise UndecodableError(f"it is that of {named[0]} at {named[1]}")
-            found[position] = manifest
-        except UndecodableError as error:
-            ManagerLog(log, records.queue_manager).warning(
-                "the manifest of position %d cannot be read (%s); it is passed over",
-                position,
-                error,
-                position=position,
-            )
+        with contextlib.suppress(UndecodableError):
+            found[position] = _manifest_at(records, position)
     return found
+
+
+def _manifest_at(records: StoredRecords, position: int) -> dict[str, Any]:
+    """UndecodableError: It cannot be read, or is that of another."""
+    manifest = decode_as(MANIFEST, records.manifests[position])
+    named = (manifest["queue_manager"], manifest["position"])
+    if named != (records.queue_manager, position):
+        raise UndecodableError(f"it is that of {named[0]} at {named[1]}")
+    return manifest
 
 
 def _stored(manifest: dict[str, Any], records: StoredRecords) -> StoredManifest:
     digests = [one["digest"] for one in manifest["chunks"]]
-    with contextlib.suppress(ChunkError):
+    with contextlib.suppress(ChunkError, UnknownSchemaError):
         digests += [one["digest"] for one in references_of(manifest, records.chunks)]
     return StoredManifest(manifest["position"], tuple(dict.fromkeys(digests)))
 
@@ -321,26 +315,64 @@ class FoundCheckpoint:
     loaded: Loaded | None = None
 
 
+def found_at(
+    here: LogHere, records: StoredRecords, position: int, *, loads: bool = True
+) -> FoundCheckpoint:
+    """Looks at a checkpoint; `loads`: Its state is made too, which takes long for a large one."""
+    unread = partial(FoundCheckpoint, position=position, digest="", chain=b"")
+    try:
+        manifest = _manifest_at(records, position)
+    except UnknownSchemaError as error:
+        return unread(problem=_another_release(error), of_another_release=True)
+    except UndecodableError as error:
+        return unread(problem=f"its manifest cannot be read ({error})")
+    return examined(here, manifest, records, loads=loads)
+
+
+def _another_release(error: UnknownSchemaError) -> str:
+    return f"another release wrote it ({error})"
+
+
 def examined(
     here: LogHere, manifest: dict[str, Any], records: StoredRecords, *, loads: bool = True
 ) -> FoundCheckpoint:
-    """Looks at a checkpoint; `loads`: Its state is made too, which takes long for a large one."""
+    """Looks at a checkpoint whose manifest was read; `loads`: As `found_at` has it."""
     names = ("position", "digest", "chain")
     found = partial(FoundCheckpoint, **{name: manifest[name] for name in names})
-    if problem := _damage(manifest, records):
-        return found(problem=problem)
-    if problem := here.difference(manifest):
-        return found(problem=problem, foreign=True)
+    loaded = None
     try:
-        loaded = restored(manifest, records, here.identity) if loads else None
+        if problem := _damage(manifest, records):
+            return found(problem=problem)
+        if problem := here.difference(manifest):
+            return found(problem=problem, foreign=True)
+        if loads:
+            loaded = restored(manifest, records, here.identity)
+        else:
+            _check_schemas(manifest, records)
     except UnknownSchemaError as error:
-        return found(problem=f"another release wrote it ({error})", of_another_release=True)
+        return found(problem=_another_release(error), of_another_release=True)
     if loads and loaded is None:
         return found(problem="its chunks do not make a state")
     if loaded is not None and here.has_skipped_since(loaded.state):
         return found(problem="an entry at or below it was declared skipped since")
     lost = here.lost_outcomes(manifest)
     return found(problem=lost, lacks_outcomes=bool(lost), loaded=loaded)
+
+
+def _check_schemas(manifest: dict[str, Any], records: StoredRecords) -> None:
+    """UnknownSchemaError: Root or a block is written in a schema that this release does not have.
+
+    What is no record at all is found when a state is made of it.
+    """
+    references = references_of(manifest, records.chunks)
+    blocks = (one for one in references if one["kind"] != "root")
+    for reference in (references[0], *blocks):
+        try:
+            schema_of(records.chunks[reference["digest"]])
+        except UnknownSchemaError:
+            raise
+        except UndecodableError:
+            continue
 
 
 def restored(

@@ -25,6 +25,7 @@ from ledgermq.processor.checkpoints.loading import (
     FoundCheckpoint,
     LogHere,
     examined,
+    found_at,
     log_of,
     readable_manifests,
 )
@@ -100,18 +101,10 @@ def find_checkpoints(ledger: Ledger, *, loads: bool = True) -> list[FoundCheckpo
     with ledger.reader() as reader:
         here = log_of(reader, ledger)
         records = read_stored_records(reader, ledger)
-        known = readable_manifests(records)
-        found = []
-        for position in sorted(records.manifests):
-            if position in known:
-                seen = examined(here, known[position], records, loads=loads)
-                found.append(replace(seen, loaded=None))
-            else:
-                unread = "its manifest cannot be read"
-                found.append(
-                    FoundCheckpoint(position=position, digest="", chain=b"", problem=unread)
-                )
-        return found
+        found = (
+            found_at(here, records, position, loads=loads) for position in sorted(records.manifests)
+        )
+        return [replace(one, loaded=None) for one in found]
 
 
 def judge(

@@ -15,6 +15,7 @@ from zlib import crc32
 from ledgermq.protocol.limits import BLOCK_MESSAGES
 from ledgermq.wire.framing.codec import (
     UndecodableError,
+    UnknownSchemaError,
     avro_long,
     decode_as,
     encode_in_parts,
@@ -132,6 +133,7 @@ def references_of(manifest: Record, chunks: Mapping[str, bytes]) -> list[Record]
 
     Raises:
         ChunkError: A page is not whole, or the root does not stand first.
+        UnknownSchemaError: A page is written in a schema that this release does not have.
     """
     found: list[Record] = []
     for one in manifest["chunks"]:
@@ -148,6 +150,8 @@ def references_of(manifest: Record, chunks: Mapping[str, bytes]) -> list[Record]
 def _page(value: bytes, digest: str) -> list[Record]:
     try:
         listed: list[Record] = decode_as(MANIFEST_PAGE, value)["chunks"]
+    except UnknownSchemaError:
+        raise
     except UndecodableError as error:
         raise ChunkError(f"chunk {digest} cannot be read: {error}") from error
     return listed

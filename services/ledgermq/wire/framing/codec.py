@@ -294,18 +294,25 @@ def avro_long(number: int) -> bytes:
     return bytes(found)
 
 
-def decode_record(value: bytes | None, *, short_lists: bool = False) -> tuple[str, dict[str, Any]]:
-    """Full name and datum of any framed record; UndecodableError if it is none.
-
-    With `short_lists` also if its lists have more entries than those of an operation may have.
-    """
-    if not value or value[:2] != SINGLE_OBJECT or len(value) < SINGLE_OBJECT_BYTES:
+def schema_of(value: bytes) -> KnownSchema:
+    """The schema of a framed record; UndecodableError if it is none, or is in no schema of ours."""
+    if value[:2] != SINGLE_OBJECT or len(value) < SINGLE_OBJECT_BYTES:
         raise UndecodableError("no single-object marker and fingerprint at the start")
     known = by_fingerprint().get(value[2:SINGLE_OBJECT_BYTES])
     if known is None:
         raise UnknownSchemaError(f"unknown fingerprint {value[2:SINGLE_OBJECT_BYTES].hex()}")
     if not known.is_record:
         raise UndecodableError(f"{known.full_name} is a type within records, and no record")
+    return known
+
+
+def decode_record(value: bytes | None, *, short_lists: bool = False) -> tuple[str, dict[str, Any]]:
+    """Full name and datum of any framed record; UndecodableError if it is none.
+
+    With `short_lists` also if its lists have more entries than those of an operation may have.
+    """
+    value = value or b""
+    known = schema_of(value)
     if short_lists:
         _check_lists(known, value)
     datum: dict[str, Any] = _read(known, value)
