@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import aiokafka.errors
 import pytest
-from aiokafka.errors import InvalidSessionTimeoutError, KafkaError
+from aiokafka.errors import InconsistentGroupProtocolError, InvalidSessionTimeoutError, KafkaError
 
 from ledgermq.processor.faust_shell import transport
 from ledgermq.processor.faust_shell.application import make_application
@@ -129,6 +129,19 @@ def test_a_worker_that_was_turned_away_names_the_other_one_and_may_be_started_ag
         worker._fail(error)
     assert codes == [EXIT_FAULT, EXIT_REFUSED]
     assert all("another worker is called twin too" in one for one in told)
+
+
+def test_a_group_that_shares_out_otherwise_is_told_and_may_be_tried_again(monkeypatch):
+    """Workers of another release are in the way only until they have stopped."""
+    worker, told, codes = object.__new__(Worker), [], []
+    worker._ended = concurrent.futures.Future()
+    worker._topics, worker._settings = Topics("test"), SimpleNamespace(worker_name="new")
+    monkeypatch.setattr(worker_module.log, "critical", lambda *parts: told.append(str(parts[-1])))
+    monkeypatch.setattr(worker, "_end", codes.append)
+    worker._fail(InconsistentGroupProtocolError())
+    assert codes == [EXIT_FAULT]
+    assert "workers of another release" in told[0]
+    assert "group test.workers" in told[0]
 
 
 def test_a_member_whose_name_was_taken_is_told_so():

@@ -49,6 +49,19 @@ class SessionTimeoutError(LedgerMQError):
         )
 
 
+class GroupSharedOtherwiseError(LedgerMQError):
+    """Members of the workers' group share out in a way that this release does not know."""
+
+    code = "group-shared-otherwise"
+
+    def __init__(self, topics: Topics) -> None:
+        super().__init__(
+            f"the members of the group {workers_group(topics)} share out queue managers in another "
+            "way than this worker: they are workers of another release, or no workers at all. "
+            "Stop them; this one can join once they have left"
+        )
+
+
 def workers_group(topics: Topics) -> str:
     return f"{topics.prefix}.workers"
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from aiokafka.errors import (
     GroupAuthorizationFailedError,
+    InconsistentGroupProtocolError,
     InvalidSessionTimeoutError,
     TopicAuthorizationFailedError,
 )
@@ -45,7 +46,11 @@ from ledgermq.processor.worker.exit_codes import (
     EXIT_STOPPED,
     EXIT_UNREACHABLE,
 )
-from ledgermq.processor.worker.membership import SessionTimeoutError, workers_group
+from ledgermq.processor.worker.membership import (
+    GroupSharedOtherwiseError,
+    SessionTimeoutError,
+    workers_group,
+)
 from ledgermq.processor.worker.process import in_time, leave_at_once
 from ledgermq.processor.worker.readiness import wait_for_another_worker
 from ledgermq.processor.worker.schema_ids import wait_for_framing
@@ -482,6 +487,8 @@ def _explained(
         return NameTakenError(settings.worker_name)
     if isinstance(error, InvalidSessionTimeoutError):
         return SessionTimeoutError(settings.session_timeout_seconds)
+    if isinstance(error, InconsistentGroupProtocolError):
+        return GroupSharedOtherwiseError(topics)
     if isinstance(error, GroupAuthorizationFailedError):
         return missing_right("group", workers_group(topics), "Read")
     if isinstance(error, TopicAuthorizationFailedError):
