@@ -31,7 +31,18 @@ GROUP BY ALL
 """
 THROUGH: Final = f"""
 SELECT {PLACE}, entry, count(DISTINCT position) AS operations
-FROM {{{{events}}}} WHERE position > {{since}}
+FROM (
+    SELECT {PLACE}, entry, position FROM {{{{events}}}}
+    UNION ALL
+    SELECT place.kind, destination, place.subscription, one.kind AS entry, position
+    FROM (
+        SELECT queue_manager, {PLACE}, made_at AS position FROM {{{{stores}}}}
+        UNION ALL
+        SELECT queue_manager, {PLACE}, gone_at AS position FROM {{{{stores}}}}
+    ) AS place
+    JOIN {{{{operations}}}} AS one USING (queue_manager, position)
+)
+WHERE position > {{since}}
 GROUP BY ALL
 """
 OPERATIONS: Final = """
@@ -53,8 +64,8 @@ class PlaceChanges:
     """What happened in a queue, topic or subscription.
 
     Of the messages that have numbers, `before` and `after` were there, `came` and `went` between.
-    `events` counts what happened to messages by its name, `operations` the entries that it happened
-    at by their kind.
+    `events` counts what happened to messages by its name, `operations` the entries at which it
+    happened, or at which the place was made or ended, by their kind.
     """
 
     destination: str

@@ -7,6 +7,7 @@ import pytest
 
 from ledgermq.core.apply import new_state
 from ledgermq.core.state.records import Subscription, Topic
+from ledgermq.protocol import operations as op
 from ledgermq_spark.log.read_log import as_operation
 from ledgermq_spark.tables.changes import changes_since
 from support.audits.engines import duck_engine
@@ -70,6 +71,32 @@ def test_every_operation_is_counted_by_its_kind(log):
     facts, entries, _ = log
     kinds = Counter(type(as_operation(one.value, one.stamp)).__name__ for one in entries[61:])
     assert changes_since(facts, 60).operations == kinds
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_wherever_anything_changed_an_operation_did_it(log, share):
+    """Also where no message was: what was made or ended names what made or ended it."""
+    facts, entries, _ = log
+    changes = changes_since(facts, int(len(entries) * share))
+    assert any(one.made and not one.events for one in changes.places)
+    for one in changes.places:
+        assert one.operations, one
+        for kind, count in one.operations.items():
+            assert count <= changes.operations[kind], one
+
+
+def test_a_queue_that_was_created_and_deleted_names_both_operations():
+    """One that nothing was put to is made by its creation, and ended by its deletion."""
+    script = Script()
+    session = script.session()
+    session.send(op.CreateQueue, queue="lasting")
+    session.send(op.CreateQueue, queue="passing")
+    session.send(op.DeleteQueue, queue="passing", purge=False)
+    logs = Logs()
+    logs.fold("L", script.entries)
+    places = {one.destination: one for one in changes_since(logs.facts(duck_engine()), -1).places}
+    assert places["queue:lasting"].operations == {"CreateQueue": 1}
+    assert places["queue:passing"].operations == {"CreateQueue": 1, "DeleteQueue": 1}
 
 
 def test_nothing_changed_after_the_end(log):
