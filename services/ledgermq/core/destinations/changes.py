@@ -208,7 +208,11 @@ def delete(entry: Entry, session: Session, operation: Delete) -> Refusal | None:
     if isinstance(found, Topic) and found.subscriptions:
         holds = f"has {len(found.subscriptions)} durable subscriptions"
     if holds and not operation.purge:
-        return Refusal(REASONS[kind].not_empty, f"{kind} {name} {holds}; purge to remove")
+        return Refusal(
+            REASONS[kind].not_empty,
+            f"{kind} {name} {holds}, which go with it if it is purged: `ledgermq {kind} delete "
+            f"{name} --purge`, or purge=True",
+        )
     remove_destination(entry, found)
     return None
 
