@@ -345,7 +345,7 @@ def _is_as_older(kind: str, name: str, told: Any, kept: Any) -> bool:
     if name != "settings":
         return kept is None and name in later and bool(later[name] == told)
     try:
-        now, then = json.loads(told or ""), json.loads(kept or "")
+        now, then = json.loads(told or ""), json.loads("{}" if kept is None else kept)
         known = {one: value for one, value in now.items() if one in then or later.get(one) != value}
         return _in_order(known) == _in_order(then)
     except (AttributeError, TypeError, ValueError, RecursionError):

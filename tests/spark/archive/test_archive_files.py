@@ -283,6 +283,17 @@ def test_settings_of_older_archives_lack_at_most_those_that_came_later():
     assert not _are_kept(told, kept("[" * 100_000))
 
 
+def test_settings_of_older_archives_may_lack_all_that_came_later():
+    """Before an operation had any of them, nothing stood in their place."""
+    ids = {"session": 0, "session_sequence": 1, "answered_through": 0}
+    column = [name for name, _ in OPERATION_COLUMNS].index("settings")
+    for ring, is_kept in ((0, True), (7, False)):
+        row = operation_row(CreateQueue(**ids, queue="a", available_max=ring), 1, 1, trusted=True)
+        for kept, fits in ((None, is_kept), ("", False)):
+            older = (*row[:column], kept, *row[column + 1 :])
+            assert _are_kept(_operations([row]), _operations([older])) is fits
+
+
 def test_columns_that_older_archives_lack_hold_what_says_nothing():
     """A consumer that asks for a priority was opened by a program that has the column."""
     ids = {"session": 0, "session_sequence": 1, "answered_through": 0}
