@@ -6,8 +6,10 @@ import pytest
 
 from ledgermq.core.destinations.times import redelivery_limit
 from ledgermq.core.snapshot.state_records import take_touched_blocks
+from ledgermq.core.state.held_header import held_header
 from ledgermq.core.state.message_states import AVAILABLE, DELAYED, DROPPED, MOVED, UNBORN
 from ledgermq.core.state.records import Message
+from ledgermq.protocol.operations import NO_HEADER
 from ledgermq.protocol.settings import DEFAULTS
 from support.checks.calls import lines_within
 from support.invariants import whole_state as invariants
@@ -118,7 +120,8 @@ def test_begin_and_end_of_a_delay_touch_the_message_for_the_next_checkpoint():
 
 def test_a_header_that_leaves_out_its_limit_has_none():
     """A Put that was not read from the log may leave out what a record says by default."""
-    assert redelivery_limit({"properties": {}}, DEFAULTS) == -1
+    given = {name: value for name, value in NO_HEADER.items() if name != "redelivery_limit"}
+    assert redelivery_limit(held_header(given), DEFAULTS) == -1
 
 
 def test_a_delay_is_worked_out_in_few_steps_after_any_number_of_backouts():

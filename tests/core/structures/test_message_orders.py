@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgermq.core.order.selecting import value_in
+from ledgermq.core.state.held_header import NOTHING_SAID
 from ledgermq.core.state.manager import SPARE_DEADLINES, new_state
 from ledgermq.core.state.records import Message, Queue, may_be_given
 from ledgermq.core.structures.available import SPARE_ENTRIES, Available
@@ -184,7 +185,7 @@ def test_header_fields_have_their_values():
     assert value_in(message, "JMSMessageID") == "ID:" + "00" * 16
     names = ("JMSType", "JMSCorrelationID", "x")
     assert [value_in(message, name) for name in names] == [None] * 3
-    message.header = {"correlation_id": "c", "type": "t", "properties": {"x": 1}}
+    message.header = NOTHING_SAID._replace(correlation_id="c", type="t", properties={"x": 1})
     assert [value_in(message, name) for name in ("JMSType", "JMSCorrelationID", "x")] == [
         "t",
         "c",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ledgermq.core.puts.grouping import group_record
+from ledgermq.core.state.held_header import NOTHING_SAID
 from ledgermq.core.state.records import GroupedMessage, Message
 from ledgermq.protocol.outcomes import EMPTY_HEADER, DeliveredHeader, DeliveredMessage
 
@@ -34,11 +35,11 @@ def delivered_message(message: Message) -> DeliveredMessage:
 
 
 def _delivered_header(message: Message) -> DeliveredHeader:
-    header, times = message.header, message.times
+    header, times = message.header or NOTHING_SAID, message.times
     return {
-        "properties": {} if header is None else header["properties"],
-        "correlation_id": None if header is None else header["correlation_id"],
-        "type": None if header is None else header["type"],
+        "properties": header.properties,
+        "correlation_id": header.correlation_id,
+        "type": header.type,
         "expires_at": -1 if times is None else times.expires_at,
         "deliver_at": -1 if times is None else times.deliver_at,
         "group": group_record(message) if isinstance(message, GroupedMessage) else None,

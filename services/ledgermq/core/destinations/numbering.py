@@ -14,6 +14,7 @@ from ledgermq.core.destinations.times import redelivery_limit
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import join_groups, move
 from ledgermq.core.order.selecting import asked_value, matches, value_in
+from ledgermq.core.state.held_header import NOTHING_SAID
 from ledgermq.core.state.message_states import (
     AVAILABLE,
     DROPPED,
@@ -216,7 +217,8 @@ def _moved(entry: Entry, message: Message, target: Queue, reason: str) -> Messag
     deliver_at = -1
     if times is not None and reason in ASKED_FOR and times.deliver_at > entry.state.time:
         deliver_at = times.deliver_at
-    header = None if reason in (REDELIVERY_LIMIT, REJECTED) else message.header
+    given_up = reason in (REDELIVERY_LIMIT, REJECTED)
+    header = NOTHING_SAID if given_up or message.header is None else message.header
     limit = redelivery_limit(header, target.settings)
     if expires_at >= 0 or deliver_at >= 0 or limit >= 0:
         moved.times = Times(expires_at, deliver_at, limit)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from ledgermq.core.state.held_header import NOTHING_SAID, HeldHeader
 from ledgermq.core.state.records import Message, Times
 from ledgermq.protocol.limits import REDELIVERY_LIMIT_MAX, TIMING_MS_MAX
-from ledgermq.protocol.operations import Header
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.rounding import MILLISECOND_US, rounded
 from ledgermq.protocol.settings import Settings
@@ -20,11 +19,15 @@ RANGES: Final = (
     ("redelivery_limit", -1, REDELIVERY_LIMIT_MAX),
 )
 
+# What a header says of them comes last in it.
+_NO_TIMES: Final = NOTHING_SAID[3:]
 
-def check_times(message: Message, header: Header) -> Refusal | None:
-    given: Mapping[str, Any] = header
+
+def check_times(message: Message) -> Refusal | None:
+    if message.header is None or message.header[3:] == _NO_TIMES:
+        return None
     for name, least, most in RANGES:
-        value = given.get(name, least)
+        value = getattr(message.header, name)
         if not least <= value <= most:
             return Refusal(
                 Reason.MESSAGE_INVALID,
@@ -33,17 +36,15 @@ def check_times(message: Message, header: Header) -> Refusal | None:
     return None
 
 
-def set_times(message: Message, header: Header | None, settings: Settings, time: int) -> None:
+def set_times(message: Message, settings: Settings, time: int) -> None:
     """Works out the times of a message from its send: the Put's time less its age (SES-66).
 
     That is when it was appended, also where time stands still: what it leaps over, once it is
     agreed on, was before the send. A destination may override what the sender asked for; so with
     the redelivery limit (INF-16).
     """
-    life_ms = delay_ms = age_ms = 0
-    if header is not None:
-        life_ms, delay_ms = header["time_to_live_ms"], header["delivery_delay_ms"]
-        age_ms = header["age_ms"]
+    header = message.header or NOTHING_SAID
+    life_ms, delay_ms, age_ms = header.time_to_live_ms, header.delivery_delay_ms, header.age_ms
     if settings.time_to_live_override_ms >= 0:
         life_ms = settings.time_to_live_override_ms
     if settings.delivery_delay_override_ms >= 0:
@@ -59,8 +60,7 @@ def set_times(message: Message, header: Header | None, settings: Settings, time:
         )
 
 
-def redelivery_limit(header: Header | None, settings: Settings) -> int:
+def redelivery_limit(header: HeldHeader, settings: Settings) -> int:
     """How often a message that comes in is redelivered at most; -1: no limit (INF-16)."""
-    if settings.redelivery_limit >= 0 or header is None:
-        return settings.redelivery_limit
-    return header.get("redelivery_limit", -1)
+    ours = settings.redelivery_limit
+    return ours if ours >= 0 else header.redelivery_limit

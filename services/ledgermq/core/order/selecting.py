@@ -14,7 +14,7 @@ from ledgermq.selector import Selector, SelectorError, parse_selector
 
 
 def _correlation_id(message: Message) -> str | None:
-    return None if message.header is None else message.header["correlation_id"]
+    return None if message.header is None else message.header.correlation_id
 
 
 def _group_property(message: Message, name: str) -> PropertyValue | None:
@@ -31,7 +31,7 @@ _FIELDS: dict[str, Callable[[Message], PropertyValue | None]] = {
     "JMSMessageID": lambda one: "ID:" + one.message_id.hex(),
     "JMSPriority": lambda one: one.priority,
     "JMSTimestamp": lambda one: one.enqueued_at // MILLISECOND_US,
-    "JMSType": lambda one: None if one.header is None else one.header["type"],
+    "JMSType": lambda one: None if one.header is None else one.header.type,
 }
 
 
@@ -39,7 +39,7 @@ def value_in(message: Message, name: str) -> PropertyValue | None:
     field = _FIELDS.get(name)
     if field is not None:
         return field(message)
-    value = None if message.header is None else message.header["properties"].get(name)
+    value = None if message.header is None else message.header.properties.get(name)
     return _group_property(message, name) if value is None else value
 
 

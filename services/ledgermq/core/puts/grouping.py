@@ -12,6 +12,7 @@ from ledgermq.core.state.group import (
     SEGMENT,
     Group,
 )
+from ledgermq.core.state.held_header import NOTHING_SAID, HeldHeader, held_header
 from ledgermq.core.state.records import (
     GroupedMessage,
     Message,
@@ -21,8 +22,8 @@ from ledgermq.core.state.records import (
     Topic,
 )
 from ledgermq.protocol.limits import GROUP_ID_BYTES, GROUP_SEQUENCE_MAX, OFFSET_MAX
-from ledgermq.protocol.operations import NO_HEADER, Header
 from ledgermq.protocol.operations import Group as GroupRecord
+from ledgermq.protocol.operations import Header
 from ledgermq.protocol.reasons import Reason, Refusal
 
 NO_GROUP_ID = bytes(GROUP_ID_BYTES)
@@ -60,10 +61,10 @@ def group_record(message: GroupedMessage) -> GroupRecord:
     }
 
 
-def without_group(header: Header) -> Header | None:
+def without_group(header: Header) -> HeldHeader | None:
     """What a header says beside the group, if anything; the state keeps the group by itself."""
-    rest: Header = {**NO_HEADER, **header, "group": None}
-    return None if rest == NO_HEADER else rest
+    held = held_header(header)
+    return None if held == NOTHING_SAID else held
 
 
 def check_groups(

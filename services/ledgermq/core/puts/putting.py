@@ -13,6 +13,7 @@ from ledgermq.core.puts.grouping import check_groups, join_open_groups, set_grou
 from ledgermq.core.puts.quotas import check_transaction_size
 from ledgermq.core.puts.sources import check_source, note_taken
 from ledgermq.core.state.group import Group
+from ledgermq.core.state.held_header import held_header
 from ledgermq.core.state.message_states import NEW, UNCOMMITTED
 from ledgermq.core.state.records import (
     GroupedMessage,
@@ -153,6 +154,9 @@ def _messages(
                 f"{size_bytes_max}; send it in segments",
             )
         group = None if header is None else header.get("group")
+        held = None
+        if header is not None:
+            held = held_header(header) if group is None else without_group(header)
         message = (Message if group is None else _KINDS[group["segment"]])(
             queue,
             position,
@@ -161,19 +165,18 @@ def _messages(
             priority,
             sent["persistent"],
             size_bytes,
-            header,
+            held,
         )
-        if group is not None and header is not None:
+        if group is not None:
             assert isinstance(message, GroupedMessage), "made as one"
             set_group(message, group, Group(group["group_id"]), open_put=session.transacted)
-            message.header = without_group(header)
         if header is not None:
-            refusal = check_times(message, header)
+            refusal = check_times(message)
             if refusal is not None:
                 return refusal
             too_large = too_large or _add_header(message, header)
         if header is not None or settings is not DEFAULTS:
-            set_times(message, header, settings, sent_at)
+            set_times(message, settings, sent_at)
         messages.append(message)
     return too_large or messages
 

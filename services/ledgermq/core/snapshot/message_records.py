@@ -13,6 +13,7 @@ from typing import Any, Final
 from ledgermq.core.puts.grouping import group_record, set_group, without_group
 from ledgermq.core.snapshot.fields import Record
 from ledgermq.core.state.group import IN_UNIT_OF_WORK, Group
+from ledgermq.core.state.held_header import NOTHING_SAID, HeldHeader, held_header
 from ledgermq.core.state.records import (
     GroupedMessage,
     Message,
@@ -22,7 +23,6 @@ from ledgermq.core.state.records import (
     Times,
 )
 from ledgermq.core.state.storage import Storage
-from ledgermq.protocol.operations import NO_HEADER
 from ledgermq.protocol.plain_messages import PlainMessages
 
 _times_of = itemgetter("expires_at", "deliver_at", "redelivery_limit")
@@ -34,9 +34,12 @@ def stored_message(message: Message, *, in_storage: bool = True) -> Record:
 
     `in_storage`: it has its segment; what waits for room has none.
     """
-    header: Record | None = None if message.header is None else {**message.header}
+    header: Record | None = None
     if isinstance(message, GroupedMessage):
-        header = {**(NO_HEADER if header is None else header), "group": group_record(message)}
+        said = message.header or NOTHING_SAID
+        header = {**said._asdict(), "group": group_record(message)}
+    elif message.header is not None:
+        header = {**message.header._asdict(), "group": None}
     times = message.times or _NO_TIMES
     body_position, body_index = message.body or (-1, -1)
     return {
@@ -81,12 +84,15 @@ def is_plain(message: Message) -> bool:
 
 def message_from(queue: Queue, stored: Record, storage: Storage) -> Message:
     """The message of a record; it is in no group of its queue yet."""
-    header: Any = next(iter(stored["header"]), None)
-    group: Any = None if header is None else header.get("group")
+    said: Any = next(iter(stored["header"]), None)
+    header: HeldHeader | None = None
+    group: Any = None if said is None else said.get("group")
     kind = Message
     if group is not None:
         kind = SegmentMessage if group["segment"] else GroupedMessage
-        header = without_group(header)
+        header = without_group(said)
+    elif said is not None:
+        header = held_header(said)
     message = kind(
         queue,
         stored["put_position"],

@@ -16,6 +16,7 @@ from typing import Final
 
 from ledgermq.core.state.group import Group
 from ledgermq.core.state.group_order import GroupOrder, SortKey
+from ledgermq.core.state.held_header import HeldHeader
 from ledgermq.core.state.known_ids import Deduplication, OpenId
 from ledgermq.core.state.message_states import (
     GONE_BY,
@@ -33,7 +34,7 @@ from ledgermq.core.structures.by_value import ByValue
 from ledgermq.core.structures.lazy_heap import LazyHeap
 from ledgermq.core.structures.newest import Newest
 from ledgermq.protocol.get_options import PLAIN, GroupPosition, Options
-from ledgermq.protocol.operations import Commit, Header
+from ledgermq.protocol.operations import Commit
 from ledgermq.protocol.outcomes import Origin, Reply
 from ledgermq.protocol.settings import DEFAULTS, Settings
 from ledgermq.selector import Selector, text_of
@@ -118,7 +119,7 @@ class Message:
         priority: int,
         persistent: bool,
         size_bytes: int,
-        header: Header | None = None,
+        header: HeldHeader | None = None,
     ) -> None:
         self.queue = queue
         self.put_position = put_position
@@ -170,7 +171,7 @@ class Message:
     def group_key(self) -> bytes | None:
         """What its group goes by: JMSXGroupID if it is text, else the group id."""
         if self.header is not None:
-            named = self.header["properties"].get("JMSXGroupID")
+            named = self.header.properties.get("JMSXGroupID")
             if isinstance(named, str):
                 return named.encode()
         return None if self.group is None else self.group.group_id
