@@ -208,11 +208,7 @@ def delete(entry: Entry, session: Session, operation: Delete) -> Refusal | None:
     if isinstance(found, Topic) and found.subscriptions:
         holds = f"has {len(found.subscriptions)} durable subscriptions"
     if holds and not operation.purge:
-        return Refusal(
-            REASONS[kind].not_empty,
-            f"{kind} {name} {holds}, which go with it if it is purged: `ledgermq {kind} delete "
-            f"{name} --purge`, or purge=True",
-        )
+        return Refusal(REASONS[kind].not_empty, f"{kind} {name} {holds}; purge to remove")
     remove_destination(entry, found)
     return None
 
