@@ -1,10 +1,13 @@
 """How many files a worker may have open."""
 
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from ledgermq.cli.printing.exits import USAGE
 from ledgermq.processor.worker import process
 from ledgermq.processor.worker.process import allow_many_files
 
@@ -45,6 +48,24 @@ def test_a_worker_that_may_open_few_files_says_so(monkeypatch, caplog, most, war
     monkeypatch.setattr(process.resource, "setrlimit", lambda *_: None)
     allow_many_files()
     assert ("may have 64 files open" in caplog.text) == warned
+
+
+@pytest.mark.parametrize(
+    "command", [("worker", "--bootstrap", "127.0.0.1:1"), ("up", "--port", "0", "--data-dir")]
+)
+def test_a_worker_that_may_open_too_few_files_is_told_so_before_anything_else(tmp_path, command):
+    """In one sentence: its libraries, and Java, ended with tracebacks where they lacked one."""
+    place = [str(tmp_path / "data")] if command[0] == "up" else []
+    told = subprocess.run(
+        [sys.executable, "-m", "ledgermq", *command, *place],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == USAGE
+    (line,) = told.stderr.splitlines()
+    assert line.startswith("error: this process may have 24 files open, a worker needs 54")
 
 
 @pytest.mark.kafka

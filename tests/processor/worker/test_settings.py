@@ -63,6 +63,7 @@ def test_a_worker_without_a_name_is_called_by_host_and_process():
         ({"LEDGERMQ_LANES": "many"}, "LEDGERMQ_LANES is 'many', must be a whole number"),
         ({"LEDGERMQ_LANES": "0"}, "lanes is 0, must be above 0"),
         ({"LEDGERMQ_HEARTBEAT_SECONDS": "5"}, "must be at most a third"),
+        ({"LEDGERMQ_HEARTBEAT_SECONDS": "0.001"}, "heartbeat_seconds is 0.001, must not be below"),
         ({"LEDGERMQ_BOOTSTRAP": ""}, "bootstrap is empty"),
         ({"LEDGERMQ_BOOTSTRAP": "h:99999"}, "'h:99999' .* is no HOST:PORT"),
         ({"LEDGERMQ_BOOTSTRAP": "kafka://h:1/QM1"}, "is no HOST:PORT, as localhost:9092 is"),
@@ -92,7 +93,13 @@ def test_settings_that_cannot_work_are_refused_by_name(environment, said):
 
 
 @pytest.mark.parametrize(
-    ("setting", "value"), [("web_port", -1), ("metrics_per_destination", 0), ("log_level", "debug")]
+    ("setting", "value"),
+    [
+        ("web_port", -1),
+        ("metrics_per_destination", 0),
+        ("heartbeat_seconds", 0.05),
+        ("log_level", "debug"),
+    ],
 )
 def test_the_smallest_values_are_taken(setting, value):
     """No web server, no destination with metrics of its own, and a level in small letters."""

@@ -51,11 +51,13 @@ def up(
     The data stay in the data directory and are there at the next start. A worker that dies is
     started again. Broker and worker listen on this machine only.
     """
+    from ledgermq.processor.worker.process import allow_many_files
     from ledgermq.processor.worker.supervisor import Supervisor, stop_signals
 
     if find_spec("faust") is None:
         # The worker is another process: who lacks its packages is told so before anything starts.
         raise ModuleNotFoundError(name="faust")
+    allow_many_files()
     output = Output(as_json=as_json)
     if forget_kafka_environment():
         output.remark(

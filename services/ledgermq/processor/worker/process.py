@@ -12,11 +12,15 @@ import signal
 import sys
 from typing import Any
 
+from ledgermq.processor.worker.settings import SettingsError
+
 log = logging.getLogger(__name__)
 
 PARENT_VARIABLE = "LEDGERMQ_SUPERVISOR_PID"
 PR_SET_PDEATHSIG = 1
-# A worker of one queue manager has 54 files open.
+# What a worker of one queue manager has open: with fewer its libraries fail one after another,
+# and say nothing that would help.
+FILES_LEAST = 54
 FEW_FILES = 128
 
 
@@ -38,17 +42,23 @@ def allow_many_files() -> None:
 
     Each queue manager takes a dozen, for its connections. Most systems begin with 1,024, for
     programs of long ago; a hundred queue managers are more.
+
+    Raises:
+        SettingsError: With so few no worker can be.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Some systems name a limit that they do not let anybody have.
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    if most != resource.RLIM_INFINITY and most < FEW_FILES:
-        log.warning(
-            "this process may have %s files open, a worker needs 40, and a dozen for each queue "
-            "manager: allow it more (`ulimit -Hn`, LimitNOFILE of systemd)",
-            most,
-        )
+    if most == resource.RLIM_INFINITY or most >= FEW_FILES:
+        return
+    told = (
+        f"this process may have {most} files open, a worker needs {FILES_LEAST}, and a dozen for "
+        "each queue manager: allow it more (`ulimit -Hn`, LimitNOFILE of systemd)"
+    )
+    if most < FILES_LEAST:
+        raise SettingsError(told)
+    log.warning("%s", told)
 
 
 def leave_at_once(code: int) -> None:

@@ -23,8 +23,13 @@ LOG_FORMATS: Final = ("text", "json")
 OF_COMMANDS: Final = ("LEDGERMQ_QUEUE_MANAGER",)
 # From which likeness on one name was meant for another, between 0 and 1.
 NEARLY: Final = 0.9
-# Numbers that need not be above 0.
-LOWEST: Final = {"web_port": -1, "metrics_per_destination": 0}
+# Numbers that need not be above 0, or that must be by so much: a worker that shows itself every
+# millisecond takes a seventh of a core for it.
+LOWEST: Final[dict[str, float]] = {
+    "web_port": -1,
+    "metrics_per_destination": 0,
+    "heartbeat_seconds": 0.05,
+}
 # As long as Kafka's own names; a line of a log has it, and Kafka's group.
 NAME_CHARACTERS_MAX: Final = 249
 # The largest that Kafka and its clients take, where they have a limit: it creates so many

@@ -42,6 +42,7 @@ def run_worker(settings: WorkerSettings) -> int:
         log.warning("%s", text)
     topics = Topics(settings.topic_prefix)
     # Before anything is tried: what cannot be is wrong use.
+    allow_many_files()
     aiokafka_options()
     if settings.schema_registry:
         SchemaRegistry(settings.schema_registry)
@@ -53,7 +54,6 @@ def run_worker(settings: WorkerSettings) -> int:
     except (TopicError, RegistryError, *NOT_LET_IN) as error:
         log.critical("%s", error)
         return EXIT_UNREACHABLE
-    allow_many_files()
     try:
         settings.data_directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
