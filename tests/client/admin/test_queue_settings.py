@@ -221,3 +221,18 @@ def test_a_number_that_no_record_can_hold_is_named_and_changes_nothing(settings)
             connection.admin.create_queue("q", **settings)
         connection.admin.create_queue("q", bytes_max=2**40)
         assert connection.admin.queue_status("q").settings["bytes_max"] == 2**40
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"redelivery_limit": 2**31}, "redelivery_limit is 2147483648, more than a record"),
+        ({"redelivery_delay_max_ms": 2**63}, "redelivery_delay_max_ms is 9223372036854775808"),
+        ({"redelivery_steps": [(2**31, 5)]}, "retries is 2147483648, more than a record"),
+    ],
+)
+def test_a_number_of_the_queue_manager_that_no_record_can_hold_is_named(settings, named):
+    """Also in a record within the record, where it was said to be some value of the operation."""
+    refused = pytest.raises(ledgermq.IllegalStateError, match=named)
+    with MemoryBroker().connect() as connection, refused:
+        connection.admin.alter_queue_manager(**settings)

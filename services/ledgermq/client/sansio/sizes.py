@@ -48,6 +48,8 @@ def _leaves(fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
     for key, value in fields.items():
         found += _leaves(value) if isinstance(value, Mapping) else [(key, value)]
+        if isinstance(value, list | tuple):
+            found += [leaf for one in value if isinstance(one, Mapping) for leaf in _leaves(one)]
     return found
 
 
@@ -57,15 +59,10 @@ def _size(value: Any) -> int:
 
 def not_encodable(name: str, fields: Mapping[str, Any]) -> str:
     """Which value a record cannot hold, in words: a number too great for it, or what is no text."""
-    settings = fields.get("settings") or {}
-    numbers = {**fields, **settings} if isinstance(settings, Mapping) else fields
-    greatest = max(
-        ((abs(value), key) for key, value in numbers.items() if type(value) is int),
-        default=(0, ""),
-    )
-    if greatest[0] > INT_MAX:
-        number = shown(numbers[greatest[1]])
-        return f"{greatest[1]} is {number}, more than a record of the log can hold"
+    numbers = [(value, key) for key, value in _leaves(fields) if type(value) is int]
+    greatest, whose = max(numbers, key=lambda one: abs(one[0]), default=(0, ""))
+    if abs(greatest) > INT_MAX:
+        return f"{whose} is {shown(greatest)}, more than a record of the log can hold"
     for key, value in _leaves(fields):
         if isinstance(value, str) and not _is_text(value):
             return f"{key} is {shown(value)}, which is no text that can be written"
