@@ -49,6 +49,25 @@ def test_settings_of_the_storage_are_altered(memory):
     assert json.loads(memory("storage", "--json").out)["segments_max"] == 8
 
 
+@pytest.mark.parametrize(("segment_bytes", "told"), [(1, True), (8_450_047, True), (8_450_048, 0)])
+def test_segments_that_refuse_messages_say_so_as_they_are_set(memory, segment_bytes, told):
+    """What takes no message more says that at once, with a value that takes every message."""
+    answer = memory("manager", "alter", "--segment-bytes", str(segment_bytes))
+    assert answer.code == OK
+    assert (f"more than {segment_bytes:,} bytes" in answer.err) == bool(told)
+    assert ("--segment-bytes 8450048" in answer.err) == bool(told)
+
+
+def test_a_put_that_no_segment_takes_says_what_to_alter(memory):
+    """The smallest segment takes nothing; the refusal names the command, which mends it."""
+    assert memory("manager", "alter", "--segment-bytes", "1").code == OK
+    answer = memory("put", "q", "hello")
+    assert answer.code == REFUSED
+    assert "`ledgermq manager alter --segment-bytes`" in answer.err
+    assert memory("manager", "alter", "--segment-bytes", "8450048").code == OK
+    assert memory("put", "q", "hello").code == OK
+
+
 def test_put_into_full_storage_says_what_is_full(memory):
     """The exit code is that of a refusal (decision 9)."""
     settings = ("--segment-bytes", "64", "--segments-min", "1", "--segments-max", "1")

@@ -17,6 +17,7 @@ from ledgermq.cli.options.setting_options import (
 )
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Output, cell_text
+from ledgermq.protocol.limits import MESSAGE_SIZE_BYTES_MAX
 
 
 @click.group(cls=OnceGroup)
@@ -59,6 +60,13 @@ def alter(target: Target, output: Output, **settings: Any) -> None:
     given = given_options(settings)
     with target.connect() as connection:
         position = connection.admin.alter_queue_manager(**given)
+    segment_bytes = given.get("segment_bytes")
+    if segment_bytes is not None and segment_bytes < MESSAGE_SIZE_BYTES_MAX:
+        output.remark(
+            f"from now on each message or unit of work of more than {segment_bytes:,} bytes, "
+            "headers included, is refused (transaction-too-large); one of any size that a message "
+            f"may have fits with --segment-bytes {MESSAGE_SIZE_BYTES_MAX}"
+        )
     output.done(
         f"queue manager {target.queue_manager} altered",
         {"queue_manager": target.queue_manager, "altered": True, "position": position},

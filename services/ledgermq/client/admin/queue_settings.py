@@ -248,7 +248,8 @@ class ManagerSettings(RedeliverySettings, total=False):
     segment_bytes: Annotated[
         Count,
         "Bytes of a segment, the unit in which the room of live messages is counted (`ledgermq "
-        "storage`); a unit of work that puts more is refused. The default is 16777216.",
+        "storage`); a message or a unit of work that takes more is refused: a value below 8450048 "
+        "refuses some messages, 1 all. The default is 16777216.",
     ]
     segments_min: Annotated[Count, "How many segments there are at least. The default is 4."]
     segments_max: Annotated[
