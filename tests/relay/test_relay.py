@@ -18,10 +18,12 @@ from ledgermq.errors import (
 )
 from ledgermq.relay import topic_goal
 from ledgermq.relay.definitions import Definition, bridge_transfers, source_name
+from ledgermq.relay.forwarding import TransfersForgottenError
 from ledgermq.relay.queue_goal import QueueGoal
 from ledgermq.relay.relaying import Relaying
 from ledgermq.relay.topic_goal import PositionLostError, RecordRefusedError, TopicGoal
 from ledgermq.relay.transfers import MessageNotRelayedError
+from ledgermq.testing import MemoryBroker
 
 
 def relay_of(ways, queue, kind="queue", **more):
@@ -76,6 +78,13 @@ def send(ways, queue, *bodies, **options):
     with ways.connect() as connection, connection.session() as session:
         for body in bodies:
             session.producer(f"queue:{queue}").send(body, **options)
+
+
+def raw_of(body):
+    """A message as a transfer has it."""
+    with MemoryBroker().connect() as connection, connection.session() as session:
+        session.producer("queue:a").send(body)
+        return raw_message(session.consumer("queue:a").receive(5))
 
 
 BODIES = [
@@ -222,6 +231,46 @@ def test_a_transfer_that_was_removed_by_hand_is_left_out(ways):
     bodies = [one.body for one in ways.messages(queue, "QM2")]
     assert bodies[0] == "first"
     assert bodies[-1] == "third"
+
+
+def test_transfers_that_their_queue_manager_forgot_stop_the_relay(ways):
+    """Restored to an earlier moment it gives their numbers anew, which would pass for taken."""
+    queue = ways.name("relay")
+    relay = relay_of(ways, queue)
+    send(ways, queue, "first")
+    relay.run()
+    with ways.connect() as connection, relay.goal(connection) as goal:
+        for number in (1, 2):
+            goal.take(number, [raw_of("forgotten")])
+    send(ways, queue, "second")
+    with pytest.raises(TransfersForgottenError, match=r"up to 2 .* QM1 knows of 1 only") as told:
+        relay.run()
+    assert f"queue delete {relay.transfers} --purge" in str(told.value)
+    with ways.connect() as connection:
+        connection.admin.delete_queue(relay.transfers, purge=True)
+    again = relay_of(ways, queue)
+    again.run()
+    bodies = [one.body for one in ways.messages(queue, "QM2")]
+    assert bodies == ["first", "forgotten", "forgotten", "second"]
+
+
+def test_transfers_that_where_they_go_forgot_are_told(ways):
+    """That may have been restored to an earlier moment; what it lost then is on no queue."""
+    queue = ways.name("relay")
+    relay, told = relay_of(ways, queue), list[str]()
+    relay.tell = told.append
+    for body in ("first", "second", "third"):
+        send(ways, queue, body)
+        relay.run()
+    assert not any("any more" in one for one in told)
+    with ways.connect("QM2") as other:
+        other.admin.delete_queue(queue, purge=True)
+    send(ways, queue, "fourth")
+    relay.run()
+    assert [one.body for one in ways.messages(queue, "QM2")] == ["fourth"]
+    (left_out,) = [one for one in told if "any more" in one]
+    assert f"transfers 0 to 2 are not in queue {relay.transfers} any more" in left_out
+    assert "`ledgermq replay`" in left_out
 
 
 def test_what_the_other_side_refuses_stays_until_it_takes_it(ways):

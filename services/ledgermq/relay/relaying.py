@@ -57,6 +57,7 @@ class Relaying:
 
         Raises:
             MessageNotRelayedError: A message is too large to be relayed, or cannot become a record.
+            TransfersForgottenError: The queue manager was restored to an earlier moment.
             LedgerMQError: The goal refuses a message for good; its transfer stays where it is.
         """
         keep_going(self._run, lambda: self.forwarded, self.stopping, self.tell, self._stand_by)
@@ -78,7 +79,7 @@ class Relaying:
     def _run(self) -> None:
         opening = self.connect(client_id=self.transfers, suspect_timeout_seconds=SUSPECT_SECONDS)
         with opening as connection, self.goal(connection) as goal:
-            forwarder = Forwarder(connection, self.transfers, goal)
+            forwarder = Forwarder(connection, self.transfers, goal, self.tell)
             gatherer = Gatherer(connection, self.queue, self.transfers, goal.check)
             wait_seconds = IDLE_SECONDS
             looks_at = 0.0
