@@ -375,3 +375,16 @@ def test_a_page_that_is_refused_otherwise_breaks_the_connection_in_a_hole(desk):
     page(desk, 1, (12, 0), [5], behind="x:1")
     desk.answer(2, 20, reason="answer-too-large", detail="12 MB of deliveries")
     assert "12 MB of deliveries" in desk.router.broken
+
+
+def test_records_that_only_a_newer_client_can_read_are_told_once(desk, caplog):
+    """Whose calls wait in vain learns from the log what to do; what can be read is taken."""
+    core = desk.session(5)
+    desk.write(core, Alive)
+    newer = b"\xc3\x01" + bytes(8)
+    desk.router.take([newer, newer, b"garbage"])
+    desk.chunk(START, accepted(10, 5, 1))
+    assert numbers_of(desk.settled) == [(1, 10)]
+    told = [one.getMessage() for one in caplog.records]
+    assert len([one for one in told if "upgrade the client" in one]) == 1
+    assert len([one for one in told if "is skipped" in one]) == 1

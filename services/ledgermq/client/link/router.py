@@ -23,7 +23,12 @@ from ledgermq.client.sansio.gathering import Gathering
 from ledgermq.errors import ConnectionClosedError
 from ledgermq.protocol.outcomes import Delivered, Opened, Outcome, Refused
 from ledgermq.protocol.reasons import Reason
-from ledgermq.wire.framing.codec import UndecodableError, decode_record, outcome_from_union
+from ledgermq.wire.framing.codec import (
+    UndecodableError,
+    UnknownSchemaError,
+    decode_record,
+    outcome_from_union,
+)
 from ledgermq.wire.framing.schemas import ANSWER, CHUNK
 
 LOGGER = logging.getLogger("ledgermq.client")
@@ -60,6 +65,7 @@ class Router:
         self._gathering: Gathering | None = None
         # Whether something may be missing though no hole shows it.
         self._missed = False
+        self._met_unknown = False
         self.broken: str | None = None
         self.came_at = -math.inf
 
@@ -118,11 +124,23 @@ class Router:
         for value in values:
             try:
                 self._take_one(value)
+            except UnknownSchemaError as error:
+                self._meet_unknown(error)
             except UndecodableError as error:
                 LOGGER.warning("a record of the lane is skipped: %s", error)
             except Exception:
                 # Anybody can write to the lane: what comes behind it must still be read.
                 LOGGER.exception("a record of the lane is skipped")
+
+    def _meet_unknown(self, error: UnknownSchemaError) -> None:
+        """Says once that calls may wait in vain, and why."""
+        if not self._met_unknown:
+            LOGGER.warning(
+                "records of the lane cannot be read (%s): the worker may be of a newer release "
+                "than this client; upgrade the client. Without them calls wait in vain",
+                error,
+            )
+        self._met_unknown = True
 
     def _take_one(self, value: bytes) -> None:
         name, datum = decode_record(value)
