@@ -182,7 +182,9 @@ class _Crossing:
         if taken + 1 > high:
             raise RecordsLostError(
                 f"{where} ends before position {high}, and all up to {taken} was taken: records "
-                "were lost on Kafka, and others stand at their positions"
+                "were lost on Kafka, and others stand at their positions. What comes there up to "
+                f"{taken} is never taken: write it to another topic and bridge that, or make this "
+                "one anew, which is another source then"
             )
         if taken + 1 < low:
             self._skip(partition, taken + 1, low, where)
