@@ -112,11 +112,17 @@ def test_a_start_tells_of_a_queue_manager_that_is_stopped_and_serves_the_others(
 
 
 def test_a_worker_that_has_no_directory_ends_all_with_a_word(tmp_path):
-    """Starting it again would not help, so that it is not waited for."""
+    """Starting it again would not help, so that it is not waited for.
+
+    What its log said before this start is not the reason.
+    """
     (tmp_path / "worker").write_text("somebody's file")
+    (tmp_path / "worker.log").write_text("of a start long ago\n")
     said = []
-    with pytest.raises(WorkerNotRunningError, match=r"(?s)the worker ended; .*data_directory is"):
+    ended = r"(?s)the worker ended; .*data_directory is"
+    with pytest.raises(WorkerNotRunningError, match=ended) as caught:
         Supervisor(tmp_path, tell=said.append).start()
+    assert "long ago" not in said[0] + str(caught.value)
     assert "the worker refuses to run" in said[0]
     assert "Traceback" not in said[0]
 

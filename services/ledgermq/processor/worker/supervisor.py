@@ -84,6 +84,8 @@ class Supervisor:
         self._watch: threading.Thread | None = None
         self._stopping = threading.Event()
         self._code: int | None = None
+        # How large the worker's log was: what it said before is not why it ended.
+        self._log_begins = 0
         self.restarts = 0
 
     @property
@@ -112,6 +114,7 @@ class Supervisor:
         self.broker.start()
         self._stopping.clear()
         self._code = None
+        self._log_begins = self.worker_log.stat().st_size if self.worker_log.exists() else 0
         self._watch = threading.Thread(target=self._keep_running, name="supervisor", daemon=True)
         self._watch.start()
         try:
@@ -275,9 +278,12 @@ class Supervisor:
 
     def _log_tail(self) -> str:
         try:
-            lines = self.worker_log.read_text(errors="replace").splitlines()
+            found = self.worker_log.read_bytes()
         except OSError as error:
             return f"({error})"
+        # One that was put aside meanwhile begins anew.
+        since = self._log_begins if self._log_begins <= len(found) else 0
+        lines = found[since:].decode(errors="replace").splitlines()
         return "\n".join(lines[-15:])
 
 
