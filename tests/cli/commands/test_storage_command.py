@@ -58,12 +58,12 @@ def test_segments_that_refuse_messages_say_so_as_they_are_set(memory, segment_by
     assert ("--segment-bytes 8450048" in answer.err) == bool(told)
 
 
-def test_a_put_that_no_segment_takes_says_what_to_alter(memory):
-    """The smallest segment takes nothing; the refusal names the command, which mends it."""
+def test_a_queue_manager_whose_segments_take_nothing_is_altered_back(memory):
+    """The smallest segment takes nothing; the refusal says how little a segment takes."""
     assert memory("manager", "alter", "--segment-bytes", "1").code == OK
     answer = memory("put", "q", "hello")
     assert answer.code == REFUSED
-    assert "`ledgermq manager alter --segment-bytes`" in answer.err
+    assert "a segment takes 1 [transaction-too-large]" in answer.err
     assert memory("manager", "alter", "--segment-bytes", "8450048").code == OK
     assert memory("put", "q", "hello").code == OK
 

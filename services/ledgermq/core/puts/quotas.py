@@ -160,7 +160,5 @@ def check_transaction_size(
     if largest <= limit:
         return None
     return Refusal(
-        Reason.TRANSACTION_TOO_LARGE,
-        f"a message takes {largest} bytes, a segment takes {limit}; put a smaller one, or have the "
-        "segment_bytes of the queue manager altered: `ledgermq manager alter --segment-bytes`",
+        Reason.TRANSACTION_TOO_LARGE, f"a message takes {largest} bytes, a segment takes {limit}"
     )
