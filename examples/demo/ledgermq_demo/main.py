@@ -156,7 +156,6 @@ def _prove(
 ) -> None:
     from ledgermq_demo.proof import audit_all, rebuild_the_past
 
-    shown.say("starting Spark ...")
     with quiet_spark(checkpoint.position + 1) as engine:
         rebuild_the_past(shown, stage, course, engine)
         audit_all(shown, stage, course, checkpoint, directory / "report", engine)

@@ -34,7 +34,7 @@ def rebuild_the_past(shown: Screen, stage: Stage, course: Course, engine: Engine
     # What waits for a quota is in no figure of a queue, and no list of queues tells it (INF-05).
     beside = ("position", "blocked")
     recorded = {key: value for key, value in course.status.items() if key not in beside}
-    shown.heading("The past: a queue in the middle of the run, computed by Spark from the log")
+    shown.heading("The past: a queue in the middle of the run, computed from the log alone")
     with shown.stages("rebuilding") as tell:
         rebuilt = rebuild_at(
             stage.bootstrap,

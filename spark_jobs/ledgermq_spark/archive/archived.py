@@ -56,7 +56,7 @@ def archived_facts(
     """
     running = Running(**options)
     stretches, position = opened(path, queue_manager, at, running)
-    spark = running.session()
+    spark = running.when_needed()
     reached = [one for one in stretches if one.first <= position]
     for one in reached:
         one.check()

@@ -1,4 +1,4 @@
-"""Folds the records of an archive: from the state before a stretch on, in one task of Spark."""
+"""Folds the records of an archive: from the state before a stretch on, in one task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from ledgermq_spark.archive.archived import opened
 from ledgermq_spark.archive.stretch import FOLD, REMEDY, ArchiveBrokenError, Stretch
-from ledgermq_spark.log.store import Make, write_made
+from ledgermq_spark.log.session import is_spared, session_of
+from ledgermq_spark.log.store import Make, write_made, write_made_here
 from ledgermq_spark.rebuild.fold import FOLD_COLUMNS, Fold, FoldPlan
 from ledgermq_spark.rebuild.rebuilt import Rebuilt, rebuilt_from
 from ledgermq_spark.rebuild.running import JobOptions, Running
@@ -54,15 +55,19 @@ def rebuild_archived(
     started = time.monotonic()
     running = Running(**options)
     stretches, position = opened(path, queue_manager, at, running)
-    spark = running.session()
     number = next(at for at, one in enumerate(stretches) if position <= one.last)
     stretch, before = stretches[number], stretches[number - 1] if number else None
     stretch.check()
     if position == stretch.last:
         return _as_kept(stretch, started)
     place = running.place / FOLD
-    task = spark.createDataFrame([(position,)], "position long").coalesce(1)
-    write_made(task, _folding(stretch, before), FOLD_COLUMNS, place)
+    spark, folding = running.when_needed(), _folding(stretch, before)
+    if is_spared(spark, position - stretch.first):
+        batch = pa.record_batch({"position": [position]})
+        write_made_here([batch], folding, FOLD_COLUMNS, place)
+    else:
+        task = session_of(spark).createDataFrame([(position,)], "position long").coalesce(1)
+        write_made(task, folding, FOLD_COLUMNS, place)
     rebuilt = rebuilt_from(queue_manager, stretch.first, position, [str(place)], started)
     if rebuilt.stopped is not None:
         raise ArchiveBrokenError(f"in {stretch.path} {why_not_on(rebuilt.stopped)}; {REMEDY}")

@@ -18,8 +18,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import SparkSession
-
 from ledgermq_spark.archive.archived import frames_of, is_long
 from ledgermq_spark.archive.stretch import Stretch
 from ledgermq_spark.laws.engines.choice import quickest_engine
@@ -31,6 +29,7 @@ from ledgermq_spark.log.durable_files import (
     sync,
     write_durably,
 )
+from ledgermq_spark.log.session import Spark
 from ledgermq_spark.log.store import ParquetRows, Store
 
 # The name of the stretch that a file is of: its directory. Braces of queries are doubled.
@@ -41,7 +40,7 @@ WRITTEN: Final = "files.json"
 
 
 def judged_facts(
-    spark: SparkSession,
+    spark: Spark,
     stretches: Sequence[Stretch],
     chosen: Sequence[Stretch],
     store: Store,
@@ -59,7 +58,7 @@ def judged_facts(
 
 
 def _behind(
-    spark: SparkSession,
+    spark: Spark,
     chosen: Sequence[Stretch],
     befores: Sequence[Stretch],
     store: Store,
@@ -105,7 +104,7 @@ def _is_whole(place: Path) -> bool:
     )
 
 
-def _carry(spark: SparkSession, stretch: Stretch, before: Stretch | None, store: Store) -> None:
+def _carry(spark: Spark, stretch: Stretch, before: Stretch | None, store: Store) -> None:
     stretch.check()
     befores = [] if before is None else [before]
     facts = _behind(spark, [stretch], befores, store)

@@ -20,7 +20,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
 from ledgermq.garbage import seldom_looked_for_cycles
 from ledgermq.wire.framing.codec import OPERATION
@@ -40,6 +39,7 @@ from ledgermq_spark.log.rows import (
     operation_row,
     spark_schema,
 )
+from ledgermq_spark.log.session import Spark, is_spared, session_of
 from ledgermq_spark.log.skipped import SKIPPED, Skipped, entries_in
 from ledgermq_spark.rebuild.checkpoints import state_digest
 from ledgermq_spark.rebuild.fold import TOLD, Fold
@@ -151,16 +151,24 @@ class ProvenStretch:
 PROVEN_COLUMNS: Final = columns_of(ProvenStretch)
 
 
-def prove_stretches(spark: SparkSession, stretches: Sequence[Stretch]) -> list[ProvenStretch]:
+def prove_stretches(spark: Spark, stretches: Sequence[Stretch]) -> list[ProvenStretch]:
     """Fold stretches again, as many at once as Spark has cores; they are all of an archive."""
     tasks = [
         (str(one.path), None if previous is None else str(previous.path))
         for one, previous in zip(stretches, [None, *stretches[:-1]], strict=True)
     ]
-    each_by_itself = spark.sparkContext.parallelize(tasks, len(tasks))
-    frame = spark.createDataFrame(each_by_itself, "path string, before string")
-    rows = frame.mapInArrow(_prove_all, spark_schema(PROVEN_COLUMNS)).collect()
-    found = sorted((ProvenStretch(**row.asDict()) for row in rows), key=lambda one: one.first)
+    if is_spared(spark, stretches[-1].last):
+        batch = pa.RecordBatch.from_pylist(
+            [{"path": path, "before": before} for path, before in tasks]
+        )
+        rows = [row for proven in _prove_all([batch]) for row in proven.to_pylist()]
+    else:
+        session = session_of(spark)
+        each_by_itself = session.sparkContext.parallelize(tasks, len(tasks))
+        frame = session.createDataFrame(each_by_itself, "path string, before string")
+        told = frame.mapInArrow(_prove_all, spark_schema(PROVEN_COLUMNS)).collect()
+        rows = [row.asDict() for row in told]
+    found = sorted((ProvenStretch(**row) for row in rows), key=lambda one: one.first)
     followers = [*stretches[1:], None]
     return [_sealed(*each) for each in zip(found, stretches, followers, strict=True)]
 

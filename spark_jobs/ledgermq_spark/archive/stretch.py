@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -162,14 +162,7 @@ class Stretch:
             ArchiveBrokenError: One has no position or time.
         """
         for path in sorted((self.path / RECORDS).glob("*.parquet")):
-            file = pq.ParquetFile(path)
-            rows = max(1, file.metadata.num_rows)
-            size = sum(
-                file.metadata.row_group(at).total_byte_size
-                for at in range(file.metadata.num_row_groups)
-            )
-            records = max(1, min(BATCH_RECORDS_MAX, BATCH_BYTES * rows // max(1, size)))
-            for batch in file.iter_batches(batch_size=records, columns=list(RECORD_COLUMNS)):
+            for batch in batches_in(path, RECORD_COLUMNS):
                 if any(batch.column(name).null_count for name in RECORD_COLUMNS[:-1]):
                     raise ArchiveBrokenError(f"{path} has records without a position or time")
                 if last is not None:
@@ -198,6 +191,23 @@ class Stretch:
             )
         manifest = {"position": self.last, "chain": self.chain, "digest": self.digest}
         return Checkpoint(manifest=manifest, root=chunks[0], blocks=chunks[1:])
+
+
+def batches_in(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Some columns of a file of records, so many rows at a time as fit the memory."""
+    file = pq.ParquetFile(path)
+    rows = max(1, file.metadata.num_rows)
+    size = sum(
+        file.metadata.row_group(at).total_byte_size for at in range(file.metadata.num_row_groups)
+    )
+    records = max(1, min(BATCH_RECORDS_MAX, BATCH_BYTES * rows // max(1, size)))
+    yield from file.iter_batches(batch_size=records, columns=list(columns))
+
+
+def last_rows(part: str, columns: Sequence[str]) -> pa.Table:
+    """Some columns of the last rows in a directory of records."""
+    file = pq.ParquetFile(files_of([part])[-1])
+    return file.read_row_group(file.metadata.num_row_groups - 1, columns=list(columns))
 
 
 def _up_to(batch: pa.RecordBatch, last: int) -> pa.RecordBatch:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Unpack
+
+import pyarrow.compute as pc
 
 from ledgermq_spark.archive.log_archive import LogArchive, check_seals
 from ledgermq_spark.archive.stretch import (
@@ -18,17 +22,30 @@ from ledgermq_spark.archive.stretch import (
     RECORDS,
     ArchiveBrokenError,
     Stretch,
+    batches_in,
+    last_rows,
 )
 from ledgermq_spark.jobs.work import EVERYTHING, Work, begin
 from ledgermq_spark.log.durable_files import settled_digests, write_durably
 from ledgermq_spark.log.positions import PositionOutOfRangeError, resolve_at
-from ledgermq_spark.log.read_log import read_raw, write_operations
+from ledgermq_spark.log.read_log import (
+    OPERATION_PARTS,
+    RAW_COLUMNS,
+    HeadersTornError,
+    decoding,
+    read_here,
+    read_raw,
+    write_holes,
+)
 from ledgermq_spark.log.rows import OPERATION_COLUMNS
-from ledgermq_spark.log.store import as_it_is
+from ledgermq_spark.log.session import is_spared, session_of
+from ledgermq_spark.log.store import as_it_is, files_of, write_made, write_made_here
 from ledgermq_spark.rebuild.rebuild import fold_log
 from ledgermq_spark.rebuild.rebuilt import FoldStoppedError, Rebuilt, why_stopped
 from ledgermq_spark.rebuild.running import LogJobOptions
 
+RECORD_COLUMNS: Final = [one for one in RAW_COLUMNS if one[0] in OPERATION_PARTS]
+COMPRESSION: Final = "zstd"
 OPERATIONS_PER_STRETCH: Final = 50_000
 
 
@@ -117,10 +134,11 @@ def _check_same_log(work: Work, archive: LogArchive, before: Stretch | None) -> 
 def _is_same_record(work: Work, before: Stretch) -> bool:
     """Whether the last record of a stretch is the one that the log has there."""
     place = replace(work.log, start=before.last, end=before.last + 1)
-    columns = ("append_time_ms", "timestamp_type", "key", "value")
-    here = read_raw(work.spark, work.bootstrap, [place]).select(*columns).collect()
-    rows = work.spark.read.parquet(as_it_is(before.part(RECORDS))).where(f"offset = {before.last}")
-    return bool(here == rows.select(*columns).collect())
+    columns = ["offset", "append_time_ms", "timestamp_type", "key", "value"]
+    (here,) = read_here(work.bootstrap, [place], columns)
+    kept = last_rows(before.part(RECORDS), columns)
+    at_its_end = kept.filter(pc.equal(kept.column("offset"), before.last))
+    return bool(here.to_pylist() == at_its_end.to_pylist())
 
 
 def _make(
@@ -168,13 +186,32 @@ def _make(
 def _copy_records(work: Work, place: Path, first: int, last: int) -> None:
     """The records as they are, by one task, which sees them in order."""
     wanted = replace(work.log, start=first, end=last + 1)
-    raw = read_raw(work.spark, work.bootstrap, [wanted], headers=True).drop("partition")
-    raw.write.mode("overwrite").parquet(str(place / RECORDS), compression="zstd")
+    if is_spared(work.spark, last + 1 - first):
+        with suppress(HeadersTornError):
+            batches = read_here(work.bootstrap, [wanted], OPERATION_PARTS)
+            write_made_here(batches, iter, RECORD_COLUMNS, place / RECORDS, COMPRESSION)
+            return
+    raw = read_raw(session_of(work.spark), work.bootstrap, [wanted], headers=True)
+    raw.drop("partition").write.mode("overwrite").parquet(
+        str(place / RECORDS), compression=COMPRESSION
+    )
 
 
 def _decode(work: Work, place: Path, rebuilt: Rebuilt) -> int:
     """Writes the operations; returns the newest append time."""
-    records = work.spark.read.parquet(as_it_is(place / RECORDS))
-    name, skipped = rebuilt.queue_manager, rebuilt.skipped
-    write_operations(records, name, place / OPERATIONS, OPERATION_COLUMNS, skipped)
-    return int(records.agg({"append_time_ms": "max"}).collect()[0][0])
+    decode = decoding(rebuilt.queue_manager, rebuilt.skipped)
+    made = (decode, OPERATION_COLUMNS, place / OPERATIONS)
+    if is_spared(work.spark, rebuilt.operations):
+        batches = chain.from_iterable(
+            batches_in(file, OPERATION_PARTS) for file in files_of([str(place / RECORDS)])
+        )
+        write_made_here(batches, *made)
+    else:
+        records = session_of(work.spark).read.parquet(as_it_is(place / RECORDS))
+        write_made(records.select(*OPERATION_PARTS), *made)
+    write_holes(place / OPERATIONS, OPERATION_COLUMNS, rebuilt.skipped)
+    return max(
+        int(pc.max(batch.column(0)).as_py())
+        for file in files_of([str(place / RECORDS)])
+        for batch in batches_in(file, ["append_time_ms"])
+    )

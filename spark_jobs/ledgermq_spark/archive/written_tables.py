@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Unpack
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from ledgermq.system_refusals import DirectoryUnwritableError
@@ -35,6 +35,7 @@ from ledgermq_spark.log.durable_files import (
     sync,
     write_durably,
 )
+from ledgermq_spark.log.session import Spark, session_of
 from ledgermq_spark.log.store import Store, as_it_is
 from ledgermq_spark.rebuild.running import JobOptions, Running
 from ledgermq_spark.tables.all_tables import TABLES
@@ -88,7 +89,7 @@ def write_new(
     running = Running(**options)
     stretches = LogArchive(path, queue_manager).sealed()
     with _growing_in(output, table_format):
-        tables = _Tables(running.session(), output, queue_manager, table_format, running.place)
+        tables = _Tables(running.when_needed(), output, queue_manager, table_format, running.place)
         tables.check_written_from(path, stretches)
         reached = max(tables.through.values())
         mended = [name for name, through in tables.through.items() if through < reached]
@@ -139,7 +140,7 @@ class _Tables:
 
     def __init__(
         self,
-        spark: SparkSession,
+        spark: Spark,
         output: Path,
         queue_manager: str,
         table_format: str,
@@ -225,7 +226,7 @@ class _Tables:
 
     def _read(self, made: Path) -> DataFrame:
         """What was written, with the name of its queue manager."""
-        rows = self._spark.read.parquet(as_it_is(made))
+        rows = session_of(self._spark).read.parquet(as_it_is(made))
         return rows.withColumn("queue_manager", f.lit(self._queue_manager))
 
     def _note_of(self, name: str) -> Path:

@@ -144,7 +144,7 @@ def run_proof(
         ArchiveBrokenError: A manifest cannot be read, or a stretch is missing.
     """
     running = Running(**options)
-    spark = running.session()
+    spark = running.when_needed()
     stretches = LogArchive(archive, queue_manager).there()
     running.tell("folding all stretches again", 0, 2)
     found = prove_stretches(spark, stretches)

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, Unpack
 
-from pyspark.sql import SparkSession
-
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
 from ledgermq_spark.laws.engines.choice import Choice, quickest_engine
@@ -22,8 +20,13 @@ from ledgermq_spark.log.rows import OPERATION_COLUMNS
 from ledgermq_spark.log.session import (
     BRIEF_OPERATIONS_MAX,
     BRIEF_PARTITIONS,
+    Spark,
+    configure,
+    cores_of,
+    is_spared,
     is_submitted,
     partitions,
+    session_of,
 )
 from ledgermq_spark.log.skipped import Skipped
 from ledgermq_spark.log.store import ALL, ParquetRows, Store
@@ -43,7 +46,7 @@ NO_CODEGEN = "NO_CODEGEN"
 class Work:
     """One run: what it reads, where it keeps things, how long its stages took."""
 
-    spark: SparkSession
+    spark: Spark
     bootstrap: str
     topics: Topics
     claim: Claim
@@ -69,15 +72,17 @@ class Work:
         For little, compiling and beginning tasks take longer.
         """
         if self.tunes:
-            conf, long = self.spark.conf, str(is_long).lower()
-            conf.set("spark.sql.codegen.wholeStage", long)
-            conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if is_long else NO_CODEGEN)
-            conf.set("spark.sql.adaptive.enabled", long)
-            # What follows from a query's conditions saves reading, and costs a tenth of planning.
-            conf.set("spark.sql.constraintPropagation.enabled", long)
-            cores = self.spark.sparkContext.defaultParallelism
-            for name, number in partitions(cores if is_long else BRIEF_PARTITIONS).items():
-                conf.set(name, number)
+            long = str(is_long).lower()
+            settings = {
+                "spark.sql.codegen.wholeStage": long,
+                "spark.sql.codegen.factoryMode": "FALLBACK" if is_long else NO_CODEGEN,
+                "spark.sql.adaptive.enabled": long,
+                # What follows from a query's conditions saves reading, and costs a tenth of
+                # planning.
+                "spark.sql.constraintPropagation.enabled": long,
+            }
+            number = cores_of(self.spark) if is_long else BRIEF_PARTITIONS
+            configure(self.spark, settings | partitions(number))
 
     def operations(
         self, position: int, first: int = 0, skipped: Sequence[Skipped] = ()
@@ -133,7 +138,10 @@ def begin(
     lanes = partition_ranges(bootstrap, topics.outcomes, numbers)
     (log,) = partition_ranges(bootstrap, topics.operations, [claim.partition])
     operations = log.end - log.start
-    spark = running.session(brief=operations <= BRIEF_OPERATIONS_MAX)
+    spark = running.when_needed(brief=operations <= BRIEF_OPERATIONS_MAX)
+    if not is_spared(spark, operations):
+        # Here, where Ctrl-C waits for its start: what reads are threads.
+        session_of(spark)
     work = Work(
         spark=spark,
         bootstrap=bootstrap,

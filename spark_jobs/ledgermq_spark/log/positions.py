@@ -74,6 +74,15 @@ def reading(bootstrap: str) -> Iterator[Any]:
         consumer.close()
 
 
+def cut_meanwhile(where: str, position: int) -> PositionOutOfRangeError:
+    """The error for a position that was there when a job began."""
+    return PositionOutOfRangeError(
+        f"{where} was cut while this read it, by `ledgermq log trim` or because its time is over: "
+        f"position {position} was there, and is gone. Call the command again: it begins with what "
+        "is left now"
+    )
+
+
 def refuse_trimmed(log: PartitionRange, queue_manager: str) -> None:
     """PositionOutOfRangeError: the beginning of a log is gone, and tables need all of it."""
     if log.start > 0:

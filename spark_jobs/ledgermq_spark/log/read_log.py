@@ -1,14 +1,16 @@
-"""Reads the log into Spark between pinned offsets, and decodes its records into flat rows.
+"""Reads the log between pinned offsets, by Spark or here, and decodes it into flat rows.
 
 Start and end are resolved before Spark begins (`positions`), never "latest" inside it, so that a
 job that is repeated reads the same records; `failOnDataLoss` stays on, so that a record that has
-gone is an error and not a shorter table.
+gone is an error and not a shorter table. Of few records none is worth a Java: this process reads
+them, with the client that workers read with (docs/decisions/0048).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql import types as t
 
 from ledgermq.protocol.operations import Operation
 from ledgermq.wire.framing.codec import (
@@ -33,10 +36,12 @@ from ledgermq.wire.framing.confluent import (
     SCHEMA_HEADER,
     SINGLE_OBJECT,
     SINGLE_OBJECT_BYTES,
+    readable_headers,
 )
 from ledgermq.wire.framing.schemas import ANSWER, CHUNK, by_fingerprint
+from ledgermq.wire.topics.reading import LogDamagedError, LogUnreadableError, PartitionReader
 from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS, outcome_row
-from ledgermq_spark.log.positions import PartitionRange
+from ledgermq_spark.log.positions import LogUnreachableError, PartitionRange, cut_meanwhile
 from ledgermq_spark.log.record_headers import denials_of_operation, denials_of_outcomes, sender
 from ledgermq_spark.log.rows import (
     BYTES,
@@ -47,11 +52,33 @@ from ledgermq_spark.log.rows import (
     arrow_batch,
     operation_row,
 )
-from ledgermq_spark.log.session import SparkUnavailableError
+from ledgermq_spark.log.session import (
+    ARROW_BATCH_BYTES_MAX,
+    ARROW_BATCH_RECORDS_MAX,
+    Spark,
+    SparkUnavailableError,
+    is_spared,
+    session_of,
+)
 from ledgermq_spark.log.skipped import SKIPPED, Skipped, entries_in, holes_in
 from ledgermq_spark.log.spark_options import spark_options
-from ledgermq_spark.log.store import ParquetRows, write_made, write_rows
+from ledgermq_spark.log.store import Make, ParquetRows, write_made, write_made_here, write_rows
 
+# What there is to read of a record.
+RAW_COLUMNS = (
+    ("partition", LONG),
+    ("offset", LONG),
+    ("append_time_ms", LONG),
+    ("timestamp_type", LONG),
+    ("key", BYTES),
+    ("value", BYTES),
+    (
+        "headers",
+        t.ArrayType(t.StructType([t.StructField("key", TEXT), t.StructField("value", BYTES)])),
+    ),
+)
+OPERATION_PARTS = ("offset", "append_time_ms", "timestamp_type", "key", "value", "headers")
+OUTCOME_PARTS = ("partition", "offset", "key", "value", "headers")
 LOG_APPEND_TIME = 1
 FINGERPRINT_DIGITS = 2 * (SINGLE_OBJECT_BYTES - len(SINGLE_OBJECT))
 # What the headers of an operation say of its sender, and what they say against it.
@@ -79,6 +106,92 @@ RECORDED_COLUMNS = (
     ("chain_digest", BYTES),
     ("denials", TEXT),
 )
+
+
+class HeadersTornError(Exception):
+    """A header's name is no UTF-8: the client of workers reads no header of that record then."""
+
+
+def write_read(
+    spark: Spark,
+    bootstrap: str,
+    ranges: list[PartitionRange],
+    parts: Sequence[str],
+    make: Make,
+    columns: Columns,
+    directory: Path,
+    *,
+    in_order: bool = True,
+) -> int:
+    """Writes what is made of some `RAW_COLUMNS` of records (`write_made`): how many rows."""
+    if is_spared(spark, sum(one.end - one.start for one in ranges)):
+        with suppress(HeadersTornError):
+            return write_made_here(read_here(bootstrap, ranges, parts), make, columns, directory)
+    headers = "headers" in parts
+    raw = read_raw(session_of(spark), bootstrap, ranges, in_order=in_order, headers=headers)
+    return write_made(raw.select(*parts), make, columns, directory)
+
+
+def read_here(
+    bootstrap: str, ranges: Iterable[PartitionRange], parts: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Read some `RAW_COLUMNS` of records between pinned offsets as Spark does, in this process.
+
+    Raises:
+        LogUnreachableError: Kafka does not answer.
+        LogDamagedError: A record is damaged.
+        PositionOutOfRangeError: Records were cut off meanwhile.
+        HeadersTornError: Headers are wanted, and Spark alone can read them.
+    """
+    chosen = [one for one in RAW_COLUMNS if one[0] in parts]
+    with PartitionReader(bootstrap, REQUEST_TIMEOUT_MS / 1000) as reader:
+        for one in ranges:
+            rows: list[tuple[Any, ...]] = []
+            size_bytes = 0
+            for record in _records_of(reader, one):
+                told = _raw_row(record, headers="headers" in parts)
+                rows.append(tuple(told[name] for name in parts))
+                size_bytes += len(told["value"] or b"")
+                if len(rows) == ARROW_BATCH_RECORDS_MAX or size_bytes > ARROW_BATCH_BYTES_MAX:
+                    yield arrow_batch(chosen, rows)
+                    rows, size_bytes = [], 0
+            yield arrow_batch(chosen, rows)
+
+
+def _records_of(reader: PartitionReader, one: PartitionRange) -> Iterator[Any]:
+    """All that stands there; what was there and is gone is an error."""
+    where, reached = f"{one.topic}-{one.partition}", one.start
+    try:
+        for record in reader.records(one.topic, one.partition, one.start, one.end):
+            reached = int(record.offset() or 0) + 1
+            yield record
+        if reached < one.end and reader.ends(one.topic, one.partition)[1] < one.end:
+            raise cut_meanwhile(where, one.end - 1)
+    except LogDamagedError:
+        raise
+    except LogUnreadableError as error:
+        if reader.ends(one.topic, one.partition)[0] > reached:
+            raise cut_meanwhile(where, reached) from error
+        raise LogUnreachableError(f"log topic {error}") from error
+
+
+def _raw_row(record: Any, *, headers: bool) -> dict[str, Any]:
+    kind, time_ms = record.timestamp()
+    row = {
+        "partition": record.partition(),
+        "offset": record.offset(),
+        "append_time_ms": time_ms,
+        # Java counts from what has no time, librdkafka begins with it.
+        "timestamp_type": kind - 1,
+        "key": record.key(),
+        "value": record.value(),
+    }
+    if headers:
+        given = readable_headers(record)
+        if given is None:
+            raise HeadersTornError
+        row["headers"] = [{"key": key, "value": value} for key, value in given] or None
+    return row
 
 
 def read_raw(
@@ -178,7 +291,7 @@ def as_operation(value: bytes | None, timestamp_type: int) -> Operation:
 
 
 def read_operations(
-    spark: SparkSession,
+    spark: Spark,
     bootstrap: str,
     log: PartitionRange,
     queue_manager: str,
@@ -186,26 +299,24 @@ def read_operations(
     skipped: Sequence[Skipped] = (),
 ) -> ParquetRows:
     """Read a queue manager's operations as rows of `READ_COLUMNS`, one per position."""
-    raw = read_raw(spark, bootstrap, [log], in_order=False, headers=True)
-    write_operations(raw, queue_manager, directory, READ_COLUMNS, skipped)
+    decode = decoding(queue_manager, skipped)
+    write_read(
+        spark, bootstrap, [log], OPERATION_PARTS, decode, READ_COLUMNS, directory, in_order=False
+    )
+    write_holes(directory, READ_COLUMNS, skipped)
     return ParquetRows(paths=[str(directory)], columns=READ_COLUMNS)
 
 
-def write_operations(
-    records: DataFrame,
-    queue_manager: str,
-    directory: Path,
-    columns: Columns,
-    skipped: Sequence[Skipped] = (),
-) -> None:
-    """Write the operations in records as rows of some of `READ_COLUMNS`.
+def decoding(queue_manager: str, skipped: Sequence[Skipped] = ()) -> Make:
+    """What makes rows of `READ_COLUMNS` of the `OPERATION_PARTS` of records.
 
-    What the fold passed over stands there as such, also where there is no record.
+    What the fold passed over stands there as such.
     """
-    chosen = records.select("offset", "append_time_ms", "timestamp_type", "key", "value", "headers")
-    passed = entries_in(skipped)
-    decode = partial(decode_operations, queue_manager=queue_manager, passed=passed)
-    write_made(chosen, decode, columns, directory)
+    return partial(decode_operations, queue_manager=queue_manager, passed=entries_in(skipped))
+
+
+def write_holes(directory: Path, columns: Columns, skipped: Sequence[Skipped]) -> None:
+    """Write what stands, beside operations, where there is no record."""
     holes = [(*one, *NO_HEADERS) for one in hole_rows(skipped)]
     if holes:
         write_rows(directory / HOLES, columns, [arrow_batch(READ_COLUMNS, holes)])
@@ -236,7 +347,7 @@ def decode_operations(
 
 
 def read_outcomes(
-    spark: SparkSession,
+    spark: Spark,
     bootstrap: str,
     lanes: list[PartitionRange],
     queue_manager: str,
@@ -248,23 +359,23 @@ def read_outcomes(
     number is the position that it is true at; what does not decode one of kind `Unreadable`,
     position -1, whose detail says why. Repeats stay, for the audit.
     """
-    raw = read_raw(spark, bootstrap, lanes, in_order=False, headers=True)
     lane_zero = min(one.partition for one in lanes)
-    lane = (f.col("partition") - lane_zero).alias("lane")
-    chosen = raw.select(lane, "partition", "offset", "key", "value", "headers")
-    decode = partial(decode_outcomes, queue_manager=queue_manager)
-    write_made(chosen, decode, RECORDED_COLUMNS, directory)
+    decode = partial(decode_outcomes, queue_manager=queue_manager, lane_zero=lane_zero)
+    write_read(
+        spark, bootstrap, lanes, OUTCOME_PARTS, decode, RECORDED_COLUMNS, directory, in_order=False
+    )
     return ParquetRows(paths=[str(directory)], columns=RECORDED_COLUMNS)
 
 
 def decode_outcomes(
-    batches: Iterable[pa.RecordBatch], queue_manager: str
+    batches: Iterable[pa.RecordBatch], queue_manager: str, lane_zero: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Raw records as rows of `RECORDED_COLUMNS`."""
+    """Raw records as rows of `RECORDED_COLUMNS`; `lane_zero` is the partition of the first lane."""
     for batch in batches:
         rows: list[tuple[object, ...]] = []
         columns = [column.to_pylist() for column in batch.columns]
-        for lane, partition, offset, key, value, headers in zip(*columns, strict=True):
+        for partition, offset, key, value, headers in zip(*columns, strict=True):
+            lane = partition - lane_zero
             found, chain, denials = _record_rows(queue_manager, lane, key, value, headers)
             last = len(found) - 1
             rows.extend(

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Lock
+from typing import TYPE_CHECKING, TypeAlias
 
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.log import machine
@@ -78,6 +80,76 @@ class SparkUnavailableError(LedgerMQError):
     """Spark cannot start: PySpark or what it needs is not installed."""
 
     code = "spark-unavailable"
+
+
+class LazySession:
+    """A Spark session that begins once something asks for it: a short log is read without one."""
+
+    def __init__(self, start: Callable[[], SparkSession]) -> None:
+        self._start = start
+        self._settings: dict[str, str] = {}
+        self._lock = Lock()
+        self.begun: SparkSession | None = None
+
+    def begin(self) -> SparkSession:
+        """The session, which runs from now on; several threads may ask."""
+        with self._lock:
+            if self.begun is None:
+                session = self._start()
+                _set(session, self._settings)
+                self.begun = session
+            return self.begun
+
+    def set(self, settings: Mapping[str, str]) -> None:
+        """Settings that it has now, or from its beginning on."""
+        with self._lock:
+            self._settings |= settings
+            if self.begun is not None:
+                _set(self.begun, settings)
+
+
+# What a job works with: a session that its caller has, or one for when it is needed.
+Spark: TypeAlias = "SparkSession | LazySession"
+
+
+def session_of(spark: Spark) -> SparkSession:
+    """The session, begun if need be."""
+    return spark.begin() if isinstance(spark, LazySession) else spark
+
+
+def is_spared(spark: Spark, records: int) -> bool:
+    """Whether so many records are read in this process.
+
+    Whoever gives a session, as of a cluster, has it read.
+    """
+    return isinstance(spark, LazySession) and records <= BRIEF_OPERATIONS_MAX
+
+
+def is_on_this_machine(spark: Spark) -> bool:
+    """Whether Spark's processes are here, and see what this one sees."""
+    if isinstance(spark, LazySession):
+        return not is_submitted()
+    return (spark.sparkContext.master or "").startswith("local")
+
+
+def cores_of(spark: Spark) -> int:
+    """How many tasks it does at once."""
+    if isinstance(spark, LazySession):
+        return machine.cores()
+    return spark.sparkContext.defaultParallelism
+
+
+def configure(spark: Spark, settings: Mapping[str, str]) -> None:
+    """Have queries done by these settings from now on."""
+    if isinstance(spark, LazySession):
+        spark.set(settings)
+    else:
+        _set(spark, settings)
+
+
+def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        session.conf.set(name, value)
 
 
 def is_submitted() -> bool:

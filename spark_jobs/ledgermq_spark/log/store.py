@@ -14,11 +14,12 @@ from uuid import uuid4
 
 import pyarrow as pa
 from pyarrow.parquet import ParquetFile, ParquetWriter
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql.functions import col, count
 
 from ledgermq.garbage import seldom_looked_for_cycles
 from ledgermq_spark.log.rows import LONG, TEXT, Columns, arrow_batch, arrow_schema, spark_schema
+from ledgermq_spark.log.session import Spark, session_of
 
 # What a task makes of the rows that it reads.
 Make: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -27,6 +28,7 @@ ROW_GROUP_ROWS: Final = 100_000
 ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
 # What Spark takes for a part of a pattern.
 _OF_PATTERNS: Final = re.compile(r"[\\\[\]{}*?]")
+FIRST_FILE: Final = "part-00000.parquet"
 ALL: Final = "SELECT * EXCEPT (file) FROM {rows}"
 
 
@@ -38,8 +40,7 @@ def write_made(frame: DataFrame, make: Make, columns: Columns, directory: Path) 
     which takes longer than to fold them. A task that Spark began twice leaves one file: those that
     count get their names at the end. Spark's workers must see the directory, too.
     """
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
+    _emptied(directory)
 
     def written(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         name = f".{uuid4().hex}"
@@ -52,7 +53,7 @@ def write_made(frame: DataFrame, make: Make, columns: Columns, directory: Path) 
     rows_in_all = sum(rows for _, rows in files)
     if not rows_in_all:
         # Readers want the columns also where there is nothing else.
-        write_rows(directory / "part-00000.parquet", columns, [])
+        write_rows(directory / FIRST_FILE, columns, [])
     for number, (name, rows) in enumerate(files):
         if rows:
             (directory / name).replace(directory / f"part-{number:05}.parquet")
@@ -61,13 +62,39 @@ def write_made(frame: DataFrame, make: Make, columns: Columns, directory: Path) 
     return rows_in_all
 
 
-def write_rows(path: Path, columns: Columns, batches: Iterable[pa.RecordBatch]) -> int:
+def write_made_here(
+    batches: Iterable[pa.RecordBatch],
+    make: Make,
+    columns: Columns,
+    directory: Path,
+    compression: str = "snappy",
+) -> int:
+    """Writes the same of rows that this process has, as one task would."""
+    _emptied(directory)
+    with seldom_looked_for_cycles():
+        return write_rows(directory / FIRST_FILE, columns, make(batches), compression)
+
+
+def _emptied(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+
+
+def write_rows(
+    path: Path,
+    columns: Columns,
+    batches: Iterable[pa.RecordBatch],
+    compression: str = "snappy",
+) -> int:
     """Writes a Parquet file of some columns that batches have; returns how many rows it has.
 
     A group of rows is written while the next one is made: Parquet takes a core of its own.
     """
     schema, rows = arrow_schema(columns), 0
-    with ParquetWriter(path, schema) as writer, ThreadPoolExecutor(max_workers=1) as beside:
+    with (
+        ParquetWriter(path, schema, compression=compression) as writer,
+        ThreadPoolExecutor(max_workers=1) as beside,
+    ):
         written: Future[None] | None = None
         for group in _row_groups(batches):
             rows += sum(batch.num_rows for batch in group)
@@ -111,8 +138,9 @@ class ParquetRows:
         """How many rows the files have."""
         return sum(ParquetFile(one).metadata.num_rows for one in files_of(self.paths))
 
-    def frame(self, spark: SparkSession) -> DataFrame:
+    def frame(self, given: Spark) -> DataFrame:
         """As Spark reads them."""
+        spark = session_of(given)
         reader = (
             spark.read if self.columns is None else spark.read.schema(spark_schema(self.columns))
         )
@@ -148,7 +176,7 @@ def files_of(paths: Sequence[str]) -> list[Path]:
 class Store:
     """A directory of intermediate results, each written once and read back."""
 
-    spark: SparkSession
+    spark: Spark
     path: Path
 
     def keep(self, name: str, frame: DataFrame) -> DataFrame:
@@ -159,12 +187,12 @@ class Store:
         place = str(self.path / name)
         seen = Observation()
         frame.observe(seen, count("*").alias("rows")).write.mode("overwrite").parquet(place)
-        kept = self.spark.read.schema(frame.schema).parquet(as_it_is(place))
+        kept = session_of(self.spark).read.schema(frame.schema).parquet(as_it_is(place))
         return kept if seen.get["rows"] else kept.limit(0)
 
     def hold(self, name: str, frame: DataFrame) -> DataFrame:
         """The same for what is small: in memory, which is done in half the time."""
         del name
         rows = frame.toArrow()
-        held = self.spark.createDataFrame(rows)
+        held = session_of(self.spark).createDataFrame(rows)
         return held if rows.num_rows else held.limit(0)

@@ -8,15 +8,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Unpack
 
-from pyspark.sql import SparkSession
-
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import LookAhead
 from ledgermq_spark.log.positions import PartitionRange, locate, resolve_at
-from ledgermq_spark.log.read_log import read_raw
+from ledgermq_spark.log.read_log import write_read
 from ledgermq_spark.log.rows import arrow_batch
-from ledgermq_spark.log.store import write_made, write_rows
+from ledgermq_spark.log.session import BRIEF_OPERATIONS_MAX, Spark
+from ledgermq_spark.log.store import write_rows
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, read_checkpoints
 from ledgermq_spark.rebuild.fold import (
     FOLD_COLUMNS,
@@ -67,7 +66,7 @@ def rebuild_at(
     if from_checkpoint or log.start > 0:
         stored = read_checkpoints(bootstrap, running.topics, claim)
         checkpoint = stored.newest_at_or_below(position)
-    spark = running.session()
+    spark = running.when_needed(brief=log.end - log.start <= BRIEF_OPERATIONS_MAX)
     running.tell("folding", 1, 3)
     rebuilt = fold_log(
         spark,
@@ -85,7 +84,7 @@ def rebuild_at(
 
 
 def fold_log(
-    spark: SparkSession,
+    spark: Spark,
     bootstrap: str,
     claim: Claim,
     log: PartitionRange,
@@ -130,7 +129,7 @@ def fold_log(
 
 def _fold_into(
     place: Path,
-    spark: SparkSession,
+    spark: Spark,
     bootstrap: str,
     plan: FoldPlan,
     log: PartitionRange,
@@ -140,9 +139,9 @@ def _fold_into(
     wanted = PartitionRange(
         topic=log.topic, partition=log.partition, start=plan.start, end=position + 1
     )
-    raw = read_raw(spark, bootstrap, [wanted])
-    chosen = raw.select("partition", "offset", "append_time_ms", "timestamp_type", "value")
-    if not write_made(chosen, fold_task({plan.partition: plan}), FOLD_COLUMNS, place):
+    parts = ("partition", "offset", "append_time_ms", "timestamp_type", "value")
+    task = fold_task({plan.partition: plan})
+    if not write_read(spark, bootstrap, [wanted], parts, task, FOLD_COLUMNS, place):
         # Not one record stands there, so that no task began.
         state = state_rows(starting_state(plan), plan.partition, plan.chain)
         write_rows(place / "part.parquet", FOLD_COLUMNS, [arrow_batch(FOLD_COLUMNS, state)])

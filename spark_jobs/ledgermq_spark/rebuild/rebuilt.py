@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
+from pyarrow.parquet import ParquetFile
 
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.framing.codec import decode_record
@@ -224,9 +224,13 @@ def _chunks(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _parts(paths: Sequence[str], parts: Sequence[str]) -> list[dict[str, Any]]:
     """The rows of some parts that have a payload, with what the files have of their places."""
-    rows = ds.dataset([str(one) for one in files_of(paths)], format="parquet")
     columns = {"part", "queue", "created_position", "block", "number", "payload"}
-    there = [name for name in rows.schema.names if name in columns]
-    chosen = pc.field("part").isin([*parts])
-    found: list[dict[str, Any]] = rows.to_table(columns=there, filter=chosen).to_pylist()
+    chosen = pa.array(parts)
+    found: list[dict[str, Any]] = []
+    for path in files_of(paths):
+        file = ParquetFile(path)
+        there = [name for name in file.schema_arrow.names if name in columns]
+        # A dataset does the same, and imports pandas, which takes a tenth of a rebuild.
+        for batch in file.iter_batches(columns=there):
+            found += batch.filter(pc.is_in(batch.column("part"), value_set=chosen)).to_pylist()
     return found

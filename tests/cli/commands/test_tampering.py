@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 import ledgermq
 from ledgermq.embedded import EmbeddedBroker
@@ -22,7 +21,6 @@ from ledgermq.wire.framing.codec import (
     encode_operation,
 )
 from ledgermq.wire.topics.log_topics import Topics
-from ledgermq_spark.log.session import spark_session
 from support.brokers.reproduce import Change, Copied, keep, records_of, reproduce
 
 TOPICS = Topics()
@@ -63,16 +61,6 @@ def original(tmp_path_factory) -> Iterator[Original]:
             victim=victim.message_id,
             victim_id=bytes.fromhex(victim.message_id),
         )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def spark(tmp_path_factory) -> Iterator[None]:
-    """One Spark session for all audits: commands borrow the one that runs."""
-    borrowed = SparkSession.getActiveSession() is not None
-    session = spark_session(directory=tmp_path_factory.mktemp("spark"), brief=True)
-    yield
-    if not borrowed:
-        session.stop()
 
 
 def audit_of_copy(plain, original: Original, directory: Path, change: Change):

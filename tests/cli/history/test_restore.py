@@ -9,7 +9,6 @@ import sys
 
 import pytest
 from confluent_kafka import Producer
-from pyspark.sql import SparkSession
 
 from ledgermq.cli.commands.restore import _told
 from ledgermq.cli.options.running import announce
@@ -20,26 +19,15 @@ from ledgermq.processor.checkpoints.loading import load
 from ledgermq.protocol.outcomes import Refused
 from ledgermq.wire.framing.codec import decode_record, encode_chunk, encode_record
 from ledgermq.wire.topics.reading import PartitionReader
-from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.rebuild.rebuild import rebuild_at
 from support.brokers import topic_surgery as surgery
 from support.brokers.worker_process import new_place
 from support.checks.history import check_history, read_partition
 
-pytestmark = [pytest.mark.long, pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.long, pytest.mark.kafka, pytest.mark.slow]
 
 MESSAGES = 7
 ROOT = "ledgermq.checkpoint.Root"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def spark(tmp_path_factory):
-    """One Spark session for all commands: they borrow the one that runs."""
-    borrowed = SparkSession.getActiveSession() is not None
-    session = spark_session(directory=tmp_path_factory.mktemp("spark"), brief=True)
-    yield session
-    if not borrowed:
-        session.stop()
 
 
 @pytest.fixture
@@ -113,10 +101,10 @@ def records_in(place):
     return len(list(read_partition(place.bootstrap, topic, partition)))
 
 
-def rebuilt_digest(place, spark, position):
+def rebuilt_digest(place, position):
     """The digest of the state at a position, by a rebuild from zero."""
     prefix = place.topics.prefix
-    return rebuild_at(place.bootstrap, "QM1", position, topic_prefix=prefix, spark=spark).digest
+    return rebuild_at(place.bootstrap, "QM1", position, topic_prefix=prefix).digest
 
 
 def check_start(place, position, *, forged=False):
@@ -136,7 +124,7 @@ def check_start(place, position, *, forged=False):
         check_history(place)
 
 
-def test_lost_checkpoints_are_made_anew_and_a_worker_starts_from_there(worked, restore, spark):
+def test_lost_checkpoints_are_made_anew_and_a_worker_starts_from_there(worked, restore):
     """At the log's end, with the digest of a rebuild; a dry run before it writes nothing."""
     remove(worked, "/")
     assert positions(worked) == []
@@ -157,11 +145,11 @@ def test_lost_checkpoints_are_made_anew_and_a_worker_starts_from_there(worked, r
     assert "agrees with" in document["chain_proof"]
     position = document["position"]
     assert positions(worked) == [position]
-    assert document["digest"] == rebuilt_digest(worked, spark, position)
+    assert document["digest"] == rebuilt_digest(worked, position)
     check_start(worked, position)
 
 
-def test_a_wrong_checkpoint_is_told_and_taken_away(worked, restore, spark):
+def test_a_wrong_checkpoint_is_told_and_taken_away(worked, restore):
     """A whole one of a wrong state wins at a start, until a restore at its position or below."""
     right, wrong = positions(worked)
     assert spoil_newest(worked) == wrong
@@ -178,7 +166,7 @@ def test_a_wrong_checkpoint_is_told_and_taken_away(worked, restore, spark):
     assert done.code == OK, done.err
     assert done.document["position"] == done.document["starts_from"] == right
     assert positions(worked) == [right]
-    assert done.document["digest"] == rebuilt_digest(worked, spark, right)
+    assert done.document["digest"] == rebuilt_digest(worked, right)
     check_start(worked, right)
 
 

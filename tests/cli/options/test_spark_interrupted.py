@@ -17,8 +17,9 @@ COMMAND = """
 from ledgermq.cli.options.spark import quiet_spark
 try:
     with quiet_spark(1) as engine:
+        session = engine.session
         print("ready", flush=True)
-        engine.session.range(10**13).selectExpr("sum(id % 7)").collect()
+        session.range(10**13).selectExpr("sum(id % 7)").collect()
 except KeyboardInterrupt:
     print("interrupted")
 """

@@ -3,6 +3,7 @@
 import errno
 import os
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -45,10 +46,18 @@ class Session:
         """It ends."""
 
 
+@contextmanager
+def begun_spark():
+    """Spark behind a command that needs it."""
+    with quiet_spark(1) as engine:
+        assert engine.session is not None
+        yield engine
+
+
 def test_the_reason_is_that_of_the_first_error(monkeypatch):
     """One line: what Java says besides is in the log, whose place is told."""
     monkeypatch.setattr(session, "spark_session", lambda **_: Session())
-    with pytest.raises(SparkFailedError) as told, quiet_spark(1):
+    with pytest.raises(SparkFailedError) as told, begun_spark():
         raise FailedJobError
     reason, _, log = str(told.value).partition(". Its log is ")
     assert reason.startswith("Spark failed: No space left on device: make room where the command")
@@ -61,7 +70,7 @@ def test_what_fails_because_of_ctrl_c_is_ctrl_c(monkeypatch):
     monkeypatch.setattr(session, "spark_session", lambda **_: Session())
     failed = FailedJobError()
     failed.__context__ = KeyboardInterrupt()
-    with pytest.raises(KeyboardInterrupt), quiet_spark(1):
+    with pytest.raises(KeyboardInterrupt), begun_spark():
         raise failed
 
 
@@ -77,7 +86,7 @@ def test_full_memory_is_told_with_the_setting_that_gives_more(monkeypatch):
     monkeypatch.setenv("LEDGERMQ_SPARK_MEMORY", "700m")
     monkeypatch.setattr(session, "spark_session", lambda **_: Session())
     said = r"Spark failed: the 700m of memory .* are full: .*LEDGERMQ_SPARK_MEMORY=6g\. Its log is"
-    with pytest.raises(SparkFailedError, match=said), quiet_spark(1):
+    with pytest.raises(SparkFailedError, match=said), begun_spark():
         raise FullJavaError
 
 
@@ -86,7 +95,7 @@ def test_a_damaged_record_is_told_with_what_to_do(monkeypatch):
     monkeypatch.setattr(session, "spark_session", lambda **_: Session())
     failure = type("SparkRuntimeException", (Exception,), {"__module__": "pyspark.errors"})
     said = "ledgermq.operations-0 holds a record that is damaged: the one at position 154. Where"
-    with pytest.raises(LogDamagedError, match=said), quiet_spark(1):
+    with pytest.raises(LogDamagedError, match=said), begun_spark():
         raise failure(
             "Record batch for partition ledgermq.operations-0 at offset 154 is invalid, cause: "
             "Record is corrupt (stored crc = 288708285, computed crc = 3800547836)"
@@ -106,9 +115,9 @@ def test_an_error_of_ours_in_a_task_is_told_as_itself(monkeypatch):
     failure = type("PythonException", (Exception,), {"__module__": "pyspark.errors"})
     said = "ledgermq_spark.archive.stretch.ArchiveBrokenError: a/b has records without a time"
     text = r"^a/b has records without a time$"
-    with pytest.raises(ArchiveBrokenError, match=text), quiet_spark(1):
+    with pytest.raises(ArchiveBrokenError, match=text), begun_spark():
         raise failure(TRACEBACK.format(said))
-    with pytest.raises(SparkFailedError, match="Spark failed: ValueError: no"), quiet_spark(1):
+    with pytest.raises(SparkFailedError, match="Spark failed: ValueError: no"), begun_spark():
         raise failure(TRACEBACK.format("ValueError: no"))
 
 
@@ -126,7 +135,7 @@ def test_a_log_that_is_trimmed_while_it_is_read_is_told_as_that(broker, tmp_path
     said = f"{log.topic}-0 was cut while this read it, .*: position 0 was there, and is gone. Call"
 
     def read_too_late():
-        with quiet_spark(1) as engine:
+        with begun_spark() as engine:
             surgery.delete_records(place, log.topic, log.partition, 3)
             read_raw(engine.session, broker.bootstrap, [log]).count()
 
@@ -168,7 +177,7 @@ def test_a_java_that_has_ended_is_told_as_such(monkeypatch, code, said):
     """Not that nobody listens where it did."""
     monkeypatch.setattr(session, "spark_session", lambda **_: DeadSession())
     monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=Java(code)))
-    with pytest.raises(SparkFailedError, match=rf"Spark failed: .*{said}"), quiet_spark(1):
+    with pytest.raises(SparkFailedError, match=rf"Spark failed: .*{said}"), begun_spark():
         raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
 
@@ -192,7 +201,7 @@ def test_full_memory_that_ends_java_is_told_as_full_memory(monkeypatch, told):
     monkeypatch.setattr(session, "spark_session", filling)
     monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=Java(None)))
     said = "of memory that its Java has are full: .*LEDGERMQ_SPARK_MEMORY=6g"
-    with pytest.raises(SparkFailedError, match=said), quiet_spark(1):
+    with pytest.raises(SparkFailedError, match=said), begun_spark():
         raise told
 
 
@@ -206,7 +215,7 @@ def test_a_log_that_does_not_fit_does_not_hide_the_reason(monkeypatch):
     monkeypatch.setattr(Path, "read_bytes", full)
     with (
         pytest.raises(SparkFailedError, match=r"make room .*\. Its log was not kept in"),
-        quiet_spark(1),
+        begun_spark(),
     ):
         raise FailedJobError
 

@@ -160,13 +160,12 @@ def recorded(records):
     batch = pa.RecordBatch.from_arrays(
         [
             pa.array([partition for partition, *_ in records], pa.int64()),
-            pa.array([partition for partition, *_ in records], pa.int64()),
             pa.array(range(len(records)), pa.int64()),
             pa.array([key for _, key, *_ in records], pa.binary()),
             pa.array([value for _, _, value, _ in records], pa.binary()),
             column_of_headers(records),
         ],
-        names=["lane", "partition", "offset", "key", "value", "headers"],
+        names=["partition", "offset", "key", "value", "headers"],
     )
     read = pa.Table.from_batches(list(decode_outcomes([batch], "QM1")))
     return Frame.taken(duck_engine(), "lanes", read)

@@ -18,9 +18,8 @@ from ledgermq.cli.options.together import DIRECTORY, Count
 from ledgermq.cli.printing.output import Column, Output, count_of, headed
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from ledgermq_spark.laws.facts import Facts
+    from ledgermq_spark.log.session import LazySession
     from ledgermq_spark.tables.changes import PlaceChanges
 
 ROWS_MAX_DEFAULT = 1_000
@@ -59,8 +58,8 @@ def sql(
     from ledgermq_spark.laws.engines.choice import dataframe_engine
     from ledgermq_spark.tables.asking import answer_query, check_query
 
-    def check(spark: SparkSession) -> Facts | None:
-        nothing = facts_of_nothing(spark)
+    def check(spark: LazySession) -> Facts | None:
+        nothing = facts_of_nothing(spark.begin())
         is_of_rows = check_query(query, nothing, apart=output.as_json)
         return None if is_of_rows else nothing
 

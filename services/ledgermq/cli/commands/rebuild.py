@@ -1,4 +1,4 @@
-"""`ledgermq rebuild`: the state at any moment, computed by Spark from the log alone."""
+"""`ledgermq rebuild`: the state at any moment, computed from the log alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ledgermq trace`: the lives of messages, read by Spark from the log alone."""
+"""`ledgermq trace`: the lives of messages, read from the log alone."""
 
 from __future__ import annotations
 

@@ -16,9 +16,8 @@ from ledgermq.cli.options.together import DIRECTORY
 from ledgermq.cli.printing.output import Output
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from ledgermq_spark.laws.facts import Facts
+    from ledgermq_spark.log.session import LazySession
 
 archive_option = click.option(
     "--archive",
@@ -53,15 +52,15 @@ def facts_at(
     title: str,
     at: Any,
     archive: Path | None,
-    first: Callable[[SparkSession], Facts | None] = lambda _: None,
+    first: Callable[[LazySession], Facts | None] = lambda _: None,
     *,
     is_read: bool = True,
     **choice: Any,
 ) -> Iterator[Facts]:
-    """What tables are asked of, up to a moment; Spark runs until the end of the block.
+    """What tables are asked of, up to a moment; Spark, if it was needed, runs until the block ends.
 
-    What is `first` is done as soon as Spark runs, before the log is read; if it gives facts, they
-    are asked, and nothing is read. That the log `is_read` in any case lets a log without its
+    What is `first` is done before the log is read; if it gives facts, they are asked, and nothing
+    is read. That the log `is_read` in any case lets a log without its
     beginning be refused before Spark runs. `choice` says what answers, if not what is quickest.
 
     Raises what `spark_job` raises, and:

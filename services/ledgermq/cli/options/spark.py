@@ -1,4 +1,4 @@
-"""Spark behind a command: started once, quiet, and stopped at the end."""
+"""Spark behind a command: started once if it is needed, quiet, and stopped at the end."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.console import Console
 
+    from ledgermq_spark.log.session import LazySession
+
 
 Stages = Callable[[str, int, int], None]
 
@@ -58,11 +60,15 @@ TALKATIVE = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 class Engine:
     """A Spark session, and a directory for what its jobs leave, which is removed at the end."""
 
-    session: SparkSession
+    spark: LazySession
     directory: Path
 
+    @property
+    def session(self) -> SparkSession:
+        return self.spark.begin()
+
     def options(self, job: str) -> dict[str, Any]:
-        return {"spark": self.session, "directory": self.directory / job}
+        return {"spark": self.spark, "directory": self.directory / job}
 
 
 class SparkFailedError(LedgerMQError):
@@ -73,7 +79,7 @@ class SparkFailedError(LedgerMQError):
 def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
     """A Spark session for so many operations, whose Java writes to a file.
 
-    It can write Delta Lake tables, if asked for.
+    It can write Delta Lake tables, if asked for. It begins once a job needs it.
 
     Raises:
         JavaMissingError: There is no Java.
@@ -86,7 +92,7 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
-    from ledgermq_spark.log.session import BRIEF_OPERATIONS_MAX, spark_session
+    from ledgermq_spark.log.session import BRIEF_OPERATIONS_MAX, LazySession, spark_session
 
     for name in TALKATIVE:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
@@ -98,17 +104,20 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
     borrowed = SparkSession.getActiveSession() is not None
     with scratch_directory() as scratch:
         log = scratch / "spark.log"
-        session: SparkSession | None = None
-        try:
+
+        def start() -> SparkSession:
             with _output_to(log), _ctrl_c_as_before():
-                session = spark_session(
+                return spark_session(
                     directory=scratch / "work", log_level="ERROR", brief=brief, delta=delta
                 )
+
+        spark = LazySession(start)
+        try:
             try:
-                yield Engine(session=session, directory=scratch / "results")
+                yield Engine(spark=spark, directory=scratch / "results")
             finally:
-                if not borrowed:
-                    _stop(session)
+                if spark.begun is not None and not borrowed:
+                    _stop(spark.begun)
         except LedgerMQError:
             raise
         except Exception as error:
@@ -118,7 +127,7 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
                 raise
             if _is_of_ctrl_c(error):
                 raise KeyboardInterrupt from error
-            is_java_heard = session is None or _of_java(error) is not None
+            is_java_heard = spark.begun is None or _of_java(error) is not None
             reason = _of_memory(log) or (None if is_java_heard else _end_of_java())
             if reason is None and not of_spark:
                 raise
@@ -127,7 +136,7 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
             if ours is not None:
                 raise ours from error
             text = f"Spark failed: {reason}. {_kept(log)}"
-            if session is None:
+            if spark.begun is None:
                 lines = log.read_text(errors="replace").splitlines()
                 told = [line for line in lines if not line.startswith(FRAME)]
                 text = "\n".join([f"{text}; it ends with:", *told[-TAIL_LINES:]])
@@ -189,7 +198,7 @@ def _progress_bar(output: Output, title: str) -> Iterator[Stages]:
     # A file of our own, as standard error goes elsewhere while Spark starts.
     with os.fdopen(os.dup(2), "w", encoding="utf-8") as terminal:
         console, shown = Console(file=terminal), output.for_people and terminal.isatty()
-        with stages_bar(console, title, beginning=f"{title}: starting Spark", shown=shown) as tell:
+        with stages_bar(console, title, beginning=f"{title}: starting", shown=shown) as tell:
             yield tell
 
 
@@ -334,16 +343,12 @@ def _reason(error: Exception) -> str:
 
 def _of_the_log(reason: str) -> LedgerMQError | None:
     """What is wrong with the log, where that is what Spark failed of."""
-    from ledgermq_spark.log.positions import PositionOutOfRangeError
+    from ledgermq_spark.log.positions import cut_meanwhile
 
     if damaged := DAMAGED.search(reason):
         return LogDamagedError(damaged[1], f"the one at position {damaged[2]}")
     if gone := GONE.search(reason):
-        return PositionOutOfRangeError(
-            f"{gone[2]} was cut while this read it, by `ledgermq log trim` or because its time is "
-            f"over: position {gone[1]} was there, and is gone. Call the command again: it begins "
-            "with what is left now"
-        )
+        return cut_meanwhile(gone[2], int(gone[1]))
     return None
 
 

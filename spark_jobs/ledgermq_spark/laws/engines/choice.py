@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyspark.sql import SparkSession
-
 from ledgermq_spark.laws.engines.engine import Engine
 from ledgermq_spark.laws.engines.spark_engine import SparkEngine
+from ledgermq_spark.log.session import Spark, is_on_this_machine, session_of
 from ledgermq_spark.log.store import Store
 
 # One of these two.
 Choice = Callable[..., Engine]
 
 
-def quickest_engine(spark: SparkSession, store: Store, *, is_long: bool) -> Engine:
+def quickest_engine(spark: Spark, store: Store, *, is_long: bool) -> Engine:
     """What has answers soonest, as rows or files.
 
     Of what is not long, the rows and all that follows from them fit the memory.
     """
-    if (spark.sparkContext.master or "").startswith("local"):
+    if is_on_this_machine(spark):
         # On a cluster nobody needs it.
         from ledgermq_spark.laws.engines.duck_engine import DuckEngine
 
@@ -27,8 +26,8 @@ def quickest_engine(spark: SparkSession, store: Store, *, is_long: bool) -> Engi
     return dataframe_engine(spark, store, is_long=is_long)
 
 
-def dataframe_engine(spark: SparkSession, store: Store, *, is_long: bool) -> SparkEngine:
+def dataframe_engine(spark: Spark, store: Store, *, is_long: bool) -> SparkEngine:
     """Spark, of whose answers it can make more."""
     if is_long:
-        return SparkEngine(spark, store.keep)
-    return SparkEngine(spark, store.hold, holds_given=True)
+        return SparkEngine(session_of(spark), store.keep)
+    return SparkEngine(session_of(spark), store.hold, holds_given=True)

@@ -29,6 +29,7 @@ from ledgermq_spark.laws.engines.engine import Given, Pass, Rows
 from ledgermq_spark.laws.refusals.text_checks import CHECKS
 from ledgermq_spark.log.machine import MEMORY_VARIABLE, cores, query_memory
 from ledgermq_spark.log.rows import arrow_batch
+from ledgermq_spark.log.session import Spark, session_of
 from ledgermq_spark.log.store import ParquetRows, Store, files_of, local_path
 
 
@@ -58,8 +59,8 @@ class DuckEngine:
 
     at_once = 1
 
-    def __init__(self, spark: SparkSession, store: Store, *, is_long: bool) -> None:
-        self.spark = spark
+    def __init__(self, spark: Spark, store: Store, *, is_long: bool) -> None:
+        self._spark = spark
         self._store = store
         self._is_long = is_long
         self._made: Counter[str] = Counter()
@@ -82,6 +83,11 @@ class DuckEngine:
                 duckdb.sqltype(type_of(kind)),
                 null_handling=FunctionNullHandling.SPECIAL,
             )
+
+    @property
+    def spark(self) -> SparkSession:
+        """It begins now, unless it has."""
+        return session_of(self._spark)
 
     @cached_property
     def _place(self) -> Path:
@@ -108,10 +114,10 @@ class DuckEngine:
         if isinstance(given, ParquetRows):
             if self._are_as_said(given):
                 return given
-            given = given.frame(self.spark)
+            given = given.frame(self._spark)
         if not self._is_long:
             return given.toArrow()
-        Store(self.spark, self._place).keep(place, given)
+        Store(self._spark, self._place).keep(place, given)
         return ParquetRows(paths=[str(self._place / place)])
 
     def _are_as_said(self, rows: ParquetRows) -> bool:
