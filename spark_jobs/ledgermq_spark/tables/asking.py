@@ -148,7 +148,7 @@ def _asked(text: str, facts: Facts) -> DataFrame:
     all_of_them = "identifier" in words or "show" in words
     for name, query in TABLES.items():
         if name in words or all_of_them:
-            facts.query(query).createOrReplaceTempView(name)
+            facts.engine.frame(facts.query(query)).createOrReplaceTempView(name)
     with _told():
         return facts.engine.spark.sql(text)
 

@@ -143,3 +143,14 @@ def test_a_full_disk_is_told_by_the_file_that_did_not_fit(tmp_path, monkeypatch,
         "make room there, and call the command again",
         str(caught.value),
     )
+
+
+def test_spark_goes_on_with_an_answer(spark, tmp_path):
+    """Its rows and types are those of Spark's own answer, also where it has no rows."""
+    engine = DuckEngine(spark, Store(spark, tmp_path), is_long=False)
+    query = "SELECT TIMESTAMP '2026-11-20 10:00:00' AS at, array('a', NULL) AS t, sum(1) AS n"
+    for condition in ("TRUE", "FALSE"):
+        text = f"SELECT * FROM ({query}) WHERE {condition}"
+        found, expected = engine.frame(engine.ask(text, {})), spark.sql(text)
+        assert found.dtypes == expected.dtypes
+        assert found.collect() == expected.collect()

@@ -55,7 +55,6 @@ def sql(
     are run: statements that change anything are refused.
     """
     from ledgermq_spark.archive.archived import facts_of_nothing
-    from ledgermq_spark.laws.engines.choice import dataframe_engine
     from ledgermq_spark.tables.asking import answer_query, check_query
 
     def check(spark: LazySession) -> Facts | None:
@@ -63,11 +62,8 @@ def sql(
         is_of_rows = check_query(query, nothing, apart=output.as_json)
         return None if is_of_rows else nothing
 
-    more: dict[str, Any] = {
-        "is_read": query.upper().lstrip("( \n\t").startswith(READING),
-        "choice": dataframe_engine,
-    }
-    with facts_at(target, output, "sql", at, archive, check, **more) as facts:
+    is_read = query.upper().lstrip("( \n\t").startswith(READING)
+    with facts_at(target, output, "sql", at, archive, check, is_read=is_read) as facts:
         answer = answer_query(query, facts, limit)
     # Several columns may have one name.
     numbers = [str(number) for number in range(len(answer.columns))]

@@ -55,13 +55,12 @@ def facts_at(
     first: Callable[[LazySession], Facts | None] = lambda _: None,
     *,
     is_read: bool = True,
-    **choice: Any,
 ) -> Iterator[Facts]:
     """What tables are asked of, up to a moment; Spark, if it was needed, runs until the block ends.
 
     What is `first` is done before the log is read; if it gives facts, they are asked, and nothing
     is read. That the log `is_read` in any case lets a log without its
-    beginning be refused before Spark runs. `choice` says what answers, if not what is quickest.
+    beginning be refused before Spark runs.
 
     Raises what `spark_job` raises, and:
         ArchiveMissingError: There is nothing of the queue manager in the archive.
@@ -78,8 +77,8 @@ def facts_at(
             refuse_trimmed(target.located()[1], target.queue_manager)
         position = None if at is None else position_at(target, at)
         with spark_job(target, output, title) as job:
-            yield first(job["spark"]) or run_tables(at=position, **job, **choice)
+            yield first(job["spark"]) or run_tables(at=position, **job)
         return
     with archive_job(output, title, moment_position(target, None, archive) + 1) as job:
         found = first(job["spark"])
-        yield found or archived_facts(archive, target.queue_manager, at, **job, **choice)
+        yield found or archived_facts(archive, target.queue_manager, at, **job)

@@ -21,7 +21,7 @@ import duckdb
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling
 from pyarrow.parquet import ParquetFile
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.laws.engines.duck_dialect import translated, type_of
@@ -30,7 +30,7 @@ from ledgermq_spark.laws.refusals.text_checks import CHECKS
 from ledgermq_spark.log.machine import MEMORY_VARIABLE, cores, query_memory
 from ledgermq_spark.log.rows import arrow_batch
 from ledgermq_spark.log.session import Spark, session_of
-from ledgermq_spark.log.store import ParquetRows, Store, files_of, local_path
+from ledgermq_spark.log.store import ParquetRows, Store, as_it_is, files_of, local_path
 
 
 class QueryUnansweredError(LedgerMQError):
@@ -205,6 +205,12 @@ class DuckEngine:
         asked = self._run(translated(answer))
         names = [column[0] for column in asked.description or ()]
         return [dict(zip(names, row, strict=True)) for row in asked.fetchall()]
+
+    def frame(self, answer: str) -> DataFrame:
+        """As Spark reads what is written of it."""
+        place = str(self._place / self._new("answer"))
+        self.write(answer, place)
+        return self.spark.read.parquet(as_it_is(place))
 
     def write(self, answer: str, directory: str, by: Sequence[str] = ()) -> None:
         """Cast where DuckDB's types are wider than Spark's, or have no time zone."""

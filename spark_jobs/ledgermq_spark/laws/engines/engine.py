@@ -63,6 +63,9 @@ class Engine(Protocol):
     def rows(self, answer: Any) -> Rows:
         """The rows of an answer, in its order."""
 
+    def frame(self, answer: Any) -> DataFrame:
+        """An answer for Spark to go on with."""
+
     def write(self, answer: Any, directory: str, by: Sequence[str] = ()) -> None:
         """Write an answer as Parquet with Spark's types, below a directory for each value of `by`.
 

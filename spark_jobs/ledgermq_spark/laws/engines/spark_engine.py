@@ -68,6 +68,10 @@ class SparkEngine:
         """Run now."""
         return [row.asDict(recursive=True) for row in answer.collect()]
 
+    def frame(self, answer: DataFrame) -> DataFrame:
+        """Itself."""
+        return answer
+
     def write(self, answer: DataFrame, directory: str, by: Sequence[str] = ()) -> None:
         """By as many tasks as the answer has parts."""
         answer.write.partitionBy(*by).parquet(directory)
