@@ -124,7 +124,8 @@ def write_read(
     in_order: bool = True,
 ) -> int:
     """Writes what is made of some `RAW_COLUMNS` of records (`write_made`): how many rows."""
-    if is_spared(spark, sum(one.end - one.start for one in ranges)):
+    by_one_task = in_order and len(ranges) == 1
+    if is_spared(spark, sum(one.end - one.start for one in ranges), by_one_task=by_one_task):
         with suppress(HeadersTornError):
             return write_made_here(read_here(bootstrap, ranges, parts), make, columns, directory)
     headers = "headers" in parts

@@ -117,12 +117,13 @@ def session_of(spark: Spark) -> SparkSession:
     return spark.begin() if isinstance(spark, LazySession) else spark
 
 
-def is_spared(spark: Spark, records: int) -> bool:
-    """Whether so many records are read in this process.
+def is_spared(spark: Spark, records: int, *, by_one_task: bool = False) -> bool:
+    """Whether so many records are read in this process; any number that one task would take.
 
     Whoever gives a session, as of a cluster, has it read.
     """
-    return isinstance(spark, LazySession) and records <= BRIEF_OPERATIONS_MAX
+    is_little = by_one_task or records <= BRIEF_OPERATIONS_MAX
+    return isinstance(spark, LazySession) and is_little
 
 
 def is_on_this_machine(spark: Spark) -> bool:

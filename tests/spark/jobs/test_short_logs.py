@@ -153,10 +153,11 @@ def test_an_archive_that_has_all_is_found_so_without_spark(spared, log, kept):
 
 
 def test_a_long_log_is_read_by_spark(spark, log, monkeypatch):
-    """From so many records on Spark's many processes are worth their start."""
+    """From so many records on its processes are worth their start, but for a fold: that is one."""
     monkeypatch.setattr(session, "BRIEF_OPERATIONS_MAX", len(log.entries) - 1)
-    lazy = LazySession(lambda: spark)
-    rebuild_at(log.bootstrap, "QM1", len(log.entries) - 2, spark=lazy, **log.where)
+    lazy, at = LazySession(lambda: spark), len(log.entries) - 1
+    digest = rebuild_at(log.bootstrap, "QM1", spark=lazy, **log.where).digest
     assert lazy.begun is None
-    rebuild_at(log.bootstrap, "QM1", spark=lazy, **log.where)
+    report = run_audit(log.bootstrap, "QM1", live_position=at, spark=lazy, **log.where)
     assert lazy.begun is spark
+    assert (report.verdict, report.digest) == ("agrees", digest)
