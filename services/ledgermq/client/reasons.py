@@ -46,6 +46,23 @@ _ENDS: Final[dict[str, str]] = {
     ),
 }
 
+# What can be done, where the queue manager names nothing that can be typed.
+_NOTES: Final[dict[str, str]] = {
+    Reason.MESSAGE_TOO_LARGE: (
+        "A body of text or bytes goes in segments: send_segmented(body, max_segment=...), or "
+        "send(body, segmentation_allowed=True), which cuts it where the queue's limit asks for"
+    ),
+    Reason.QUEUE_NOT_EMPTY: (
+        "It goes with its messages by `ledgermq queue delete {name} --purge`, or by purge=True"
+    ),
+    Reason.TOPIC_NOT_EMPTY: (
+        "It goes with its subscriptions by `ledgermq topic delete {name} --purge`, or by purge=True"
+    ),
+    Reason.TRANSACTION_TOO_LARGE: (
+        "Segments that take more are had by `ledgermq manager alter --segment-bytes`"
+    ),
+}
+
 
 def why_ended(reason: str) -> str:
     """Why the queue manager ended a session (SessionEnded)."""
@@ -70,9 +87,7 @@ def error_of_reason(
         destination=destination,
         position=position,
     )
-    if kind is errors.MessageTooLargeError:
-        error.add_note(
-            "A body of text or bytes goes in segments: send_segmented(body, max_segment=...), or "
-            "send(body, segmentation_allowed=True), which cuts it where the queue's limit asks for"
-        )
+    note = _NOTES.get(reason)
+    if note:
+        error.add_note(note.format(name=(destination or "").partition(":")[2]))
     return error

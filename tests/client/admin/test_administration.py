@@ -50,6 +50,9 @@ def test_a_queue_in_use_or_with_messages_is_not_deleted(connection, queue):
         with pytest.raises(ledgermq.DestinationInUseError) as caught:
             admin.delete_queue(queue)
         assert caught.value.code == "queue-not-empty"
+        # What can be typed, whole.
+        typed = f"`ledgermq queue delete {queue.removeprefix('queue:')} --purge`"
+        assert typed in caught.value.__notes__[0]
         admin.delete_queue(queue, purge=True)
     assert queue.removeprefix("queue:") not in [one.name for one in admin.list_queues()]
 
