@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 from ledgermq.aio.receiving import Browser, Browsing, Consumer, Message, Requestor
 from ledgermq.aio.sending import Producer
-from ledgermq.aio.waiting import Closing, Entered, Taking, Waker, awaited
+from ledgermq.aio.waiting import Again, Closing, Entered, Taking, Waker, awaited
 from ledgermq.client.argument_types import typed
 from ledgermq.client.engine.work import OfSession, Work
 from ledgermq.client.messages.message_kinds import Sendable
@@ -106,9 +106,12 @@ class Session(OfSession, Closing):
         """Answers a request; see `ledgermq.Session.reply`."""
         return await self.producer(answer_to(request, fields)).send(body, **fields)
 
-    @contextlib.asynccontextmanager
-    async def transaction(self, *, turn_timeout: float = 0.0) -> AsyncIterator[Session]:
+    def transaction(self, *, turn_timeout: float = 0.0) -> Again[Session]:
         """A unit of work as a block; see `ledgermq.Session.transaction`."""
+        return Again(partial(self._transaction, turn_timeout))
+
+    @contextlib.asynccontextmanager
+    async def _transaction(self, turn_timeout: float) -> AsyncIterator[Session]:
         with self._work.commits.block():
             try:
                 yield self

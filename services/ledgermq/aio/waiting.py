@@ -9,8 +9,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ledgermq.client.closing import Uncopied
 from ledgermq.client.engine.engine import Engine
@@ -239,6 +239,22 @@ def _close_aside(close_it: Callable[[T], None], thing: T) -> None:
         close_it(thing)
     except LedgerMQError as problem:
         LOGGER.warning("closing %r, for which nobody waits any more, failed: %s", thing, problem)
+
+
+class Again(Generic[Opened]):
+    """A block that begins anew each time that it is entered, after it was left."""
+
+    def __init__(self, begin: Callable[[], AbstractAsyncContextManager[Opened]]) -> None:
+        self._begin = begin
+
+    async def __aenter__(self) -> Opened:
+        block = self._begin()
+        entered = await block.__aenter__()
+        self._block = block
+        return entered
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        return await self._block.__aexit__(*error)
 
 
 class Entered(Coroutine[Any, Any, Opened]):

@@ -5,6 +5,7 @@ And how a signal handler closes what it interrupts.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -84,6 +85,23 @@ class Closing(Uncopied):
                 raise
             name = type(self).__name__.lower()
             LOGGER.warning("closing a %s after an exception did not work: %s", name, problem)
+
+
+class Again(contextlib.ContextDecorator, Generic[Value]):
+    """A block that begins anew each time that it is entered, after it was left."""
+
+    def __init__(self, begin: Callable[[], contextlib.AbstractContextManager[Value]]) -> None:
+        self._begin = begin
+
+    def __enter__(self) -> Value:
+        block = self._begin()
+        entered = block.__enter__()
+        # Where blocks do not nest, a second one raised by now, and this one is left as it is.
+        self._block = block
+        return entered
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._block.__exit__(*error)
 
 
 class WhileOpen(Generic[Value]):

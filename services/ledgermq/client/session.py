@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Unpack
 
 from ledgermq.client.argument_types import typed
-from ledgermq.client.closing import Closing
+from ledgermq.client.closing import Again, Closing
 from ledgermq.client.engine.steps import taken
 from ledgermq.client.engine.work import OfSession, Work
 from ledgermq.client.messages.message import Message
@@ -236,8 +237,7 @@ class Session(OfSession, Closing):
         self._engine.run(self._work.rollback(timeout=timeout))
         self._work.await_callbacks(timeout)
 
-    @contextlib.contextmanager
-    def transaction(self, *, turn_timeout: float = 0.0) -> Iterator[Session]:
+    def transaction(self, *, turn_timeout: float = 0.0) -> Again[Session]:
         """A unit of work as a block: commits at its end, rolls back when it raises (SES-11).
 
         A commit that is out of turn for longer than `turn_timeout` seconds is rolled back too, as
@@ -248,6 +248,10 @@ class Session(OfSession, Closing):
                 its unit of work already, or it is in such a block: blocks do not nest.
             LedgerMQError: what `commit` raises.
         """
+        return Again(partial(self._transaction, turn_timeout))
+
+    @contextlib.contextmanager
+    def _transaction(self, turn_timeout: float) -> Iterator[Session]:
         with self._work.commits.block():
             try:
                 yield self

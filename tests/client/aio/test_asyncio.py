@@ -87,6 +87,27 @@ def test_blocks_of_units_of_work_do_not_nest(run, queue):
     assert run(work) is None
 
 
+def test_a_block_of_units_of_work_that_is_kept_begins_anew_each_time(run, queue):
+    """Entered again it is another unit of work; after one that failed too."""
+
+    async def work(connection):
+        async with connection.session(transacted=True) as session:
+            producer = session.producer(queue)
+            block = session.transaction()
+            async with block:
+                await producer.send("a")
+            with pytest.raises(KeyError):  # noqa: PT012
+                async with block:
+                    await producer.send("undone")
+                    raise KeyError
+            async with block:
+                await producer.send("b")
+            async with session.consumer(queue) as consumer:
+                return [one.body for one in await consumer.receive_many(9, 5)]
+
+    assert run(work) == ["a", "b"]
+
+
 def test_a_browser_that_is_closed_meanwhile_says_so(run, queue):
     """Between two messages of a page too."""
 

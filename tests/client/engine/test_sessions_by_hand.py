@@ -155,6 +155,20 @@ def test_blocks_of_units_of_work_do_not_nest(route, by_hand):
     assert len(route.written(Commit)) == 1
 
 
+def test_a_block_of_units_of_work_that_is_kept_begins_anew_each_time(route, by_hand):
+    """Each entry is another unit of work; entered within itself it is refused as any other."""
+    answering(route, Commit=committed)
+    session = by_hand.session(transacted=True)
+    producer, block = session.producer("queue:q"), session.transaction()
+    for body in ("x", "y"):
+        with block as inside:
+            assert inside is session
+            producer.send(body)
+            with pytest.raises(ledgermq.IllegalStateError, match="do not nest"):
+                block.__enter__()
+    assert len(route.written(Commit)) == 2
+
+
 # -- commits -----------------------------------------------------------------------------------
 
 
