@@ -23,6 +23,8 @@ from ledgermq_spark.tables.all_tables import TABLES
 from ledgermq_spark.tables.life import Life, lives_of
 
 LIVES_DEFAULT: Final = 20
+# What Spark counts to in a query.
+_MOST_MAX: Final = 2**31 - 1
 _LACKING: Final = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
@@ -93,7 +95,12 @@ class History:
         Args:
             chosen: Which, as a condition over what was put: `ledgermq_spark.tables.life.meant`.
             most: How many at most.
+
+        Raises:
+            ArgumentTypeError: `most` is no whole number that Spark can count to.
         """
+        if type(most) is not int or not 0 <= most <= _MOST_MAX:
+            raise _wrong("most", most, f"a whole number from 0 to {_MOST_MAX}")
         puts = self._facts.frame("puts").where(chosen)
         return lives_of(self._facts, self._queue_manager, puts, most)
 
@@ -119,7 +126,7 @@ def read(
             a fresh temporary directory.
 
     Raises:
-        ArgumentTypeError: `spark` is no session.
+        ArgumentTypeError: `spark` is no session, `topic_prefix` no text, `directory` no directory.
         AddressError: `address` is not of that form.
         PositionOutOfRangeError: `at` lies before the log's start or after its end, or is no moment.
         QueueManagerNotFoundError: The installation has no queue manager of that name.
@@ -130,6 +137,8 @@ def read(
     """
     _check_session(spark)
     bootstrap, queue_manager = parse_address(address)
+    if not isinstance(topic_prefix, str):
+        raise _wrong("topic_prefix", topic_prefix, "a prefix of topics")
     try:
         facts = run_tables(
             bootstrap,
@@ -208,4 +217,6 @@ def _check_session(spark: object) -> None:
 
 
 def _path_of(directory: Path | str | None) -> Path | None:
+    if directory is not None and (not isinstance(directory, str | Path) or not str(directory)):
+        raise _wrong("directory", directory, "a directory")
     return None if directory is None else Path(directory)

@@ -83,6 +83,25 @@ def test_what_names_no_archive_is_refused_by_name(tmp_path):
             history.read_archive(spark, tmp_path, name)
 
 
+def test_what_is_no_directory_or_prefix_is_refused_by_name(tmp_path):
+    """They were errors of libraries, and an empty text the current directory."""
+    spark = Mock(spec=SparkSession)
+    for directory in (5, "", b"x"):
+        with pytest.raises(ArgumentTypeError, match=r"^directory is .*: it must be a directory"):
+            history.read(spark, ADDRESS, directory=directory)
+        with pytest.raises(ArgumentTypeError, match=r"^directory is .*: it must be a directory"):
+            history.read_archive(spark, tmp_path, "QM1", directory=directory)
+    with pytest.raises(ArgumentTypeError, match=r"^topic_prefix is 5, .*: it must be a prefix"):
+        history.read(spark, ADDRESS, topic_prefix=5)
+
+
+@pytest.mark.parametrize("most", [-1, 2**31, 2**70, 1.5, "1", True, None])
+def test_so_many_lives_as_spark_cannot_count_are_refused_by_name(most):
+    """They were errors of Spark's limit, in a query that nobody had written."""
+    with pytest.raises(ArgumentTypeError, match=r"^most is .*a whole number from 0 to 2147483647"):
+        History(Mock(), "QM1").lives("true", most)
+
+
 def test_a_table_that_there_is_not_is_told_with_those_there_are():
     """Only its name was told."""
     with pytest.raises(KeyError, match="no table 'message'; there are: message_events, operations"):
