@@ -62,8 +62,7 @@ class Forwarder:
                 "earlier moment. Delete from the queue that they came from what is there already, "
                 "as ids tell; then delete this queue with what waits in it, which is there too "
                 "(`ledgermq relay delete --purge` and `create`; of a bridge `ledgermq queue delete "
-                f"{self._transfers} --purge`). If the queue was only deleted while this ran, run it "
-                "again"
+                f"{self._transfers} --purge`)"
             )
 
     def forward(self, wait_seconds: float) -> int:
