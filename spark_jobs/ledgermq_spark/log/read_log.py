@@ -145,7 +145,9 @@ def read_here(
         HeadersTornError: Headers are wanted, and Spark alone can read them.
     """
     chosen = [one for one in RAW_COLUMNS if one[0] in parts]
-    with PartitionReader(bootstrap, REQUEST_TIMEOUT_MS / 1000) as reader:
+    with PartitionReader(
+        bootstrap, REQUEST_TIMEOUT_MS / 1000, answered_within_ms=REQUEST_TIMEOUT_MS
+    ) as reader:
         for one in ranges:
             rows: list[tuple[Any, ...]] = []
             size_bytes = 0

@@ -22,6 +22,7 @@ from ledgermq.wire.kafka.access import (
     text_of,
 )
 from ledgermq.wire.kafka.settings import (
+    ANSWERED_WITHIN_MS,
     CONNECTION_LIMITS,
     KafkaSettings,
     client_options,
@@ -211,7 +212,8 @@ def close_aside(consumer: Consumer) -> None:
 class PartitionReader:
     """Reads any partition; for one thread at a time. What librdkafka logs goes to `logger`.
 
-    Values are in single-object framing, or `as_written`.
+    Values are in single-object framing, or `as_written`. An answer is waited for no longer than
+    `answered_within_ms`, in which the largest record must come through the network.
     Whatever it is asked, it raises AuthenticationFailedError if Kafka does not let us in, and
     AccessDeniedError if it does not let us read.
     """
@@ -224,6 +226,7 @@ class PartitionReader:
         kafka: KafkaSettings | None = None,
         *,
         as_written: bool = False,
+        answered_within_ms: int = ANSWERED_WITHIN_MS,
     ) -> None:
         self._as_written = as_written
         self._timeout_seconds = timeout_seconds
@@ -238,6 +241,7 @@ class PartitionReader:
                 # The end is only reported when a fetch that waits for more comes back empty.
                 "fetch.wait.max.ms": 10,
                 "queued.max.messages.kbytes": 65_536,
+                "socket.timeout.ms": answered_within_ms,
                 "error_cb": self._reports,
             },
             self._kafka,
