@@ -157,6 +157,8 @@ def _prove(
     from ledgermq_demo.proof import audit_all, rebuild_the_past
 
     with quiet_spark(checkpoint.position + 1) as engine:
+        # A log as short as this one would be read without it; the demo shows what a long one has.
+        shown.say("starting Spark ...")
         rebuild_the_past(shown, stage, course, engine)
         audit_all(shown, stage, course, checkpoint, directory / "report", engine)
 

@@ -34,7 +34,7 @@ def rebuild_the_past(shown: Screen, stage: Stage, course: Course, engine: Engine
     # What waits for a quota is in no figure of a queue, and no list of queues tells it (INF-05).
     beside = ("position", "blocked")
     recorded = {key: value for key, value in course.status.items() if key not in beside}
-    shown.heading("The past: a queue in the middle of the run, computed from the log alone")
+    shown.heading("The past: a queue in the middle of the run, computed by Spark from the log")
     with shown.stages("rebuilding") as tell:
         rebuilt = rebuild_at(
             stage.bootstrap,
@@ -42,7 +42,7 @@ def rebuild_the_past(shown: Screen, stage: Stage, course: Course, engine: Engine
             position,
             topic_prefix=stage.topic_prefix,
             progress=tell,
-            **engine.options("rebuild"),
+            **engine.options("rebuild") | {"spark": engine.session},
         )
     found = next(one for one in rebuilt.statuses if one["name"] == WATCHED_QUEUE)
     moment = iso_time(rebuilt.time, precision="milliseconds")
@@ -112,7 +112,7 @@ def audit_all(
             topic_prefix=stage.topic_prefix,
             progress=tell,
             with_facts=lambda facts: lives.append(life_of(facts, stage.queue_manager, message_id)),
-            **engine.options("audit"),
+            **engine.options("audit") | {"spark": engine.session},
         )
         page, data = write_report(report, report_directory)
     _tell_a_life(shown, lives[0] if lives else None)
