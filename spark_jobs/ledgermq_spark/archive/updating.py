@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -38,7 +37,7 @@ from ledgermq_spark.log.read_log import (
     write_holes,
 )
 from ledgermq_spark.log.rows import OPERATION_COLUMNS
-from ledgermq_spark.log.session import is_spared, session_of
+from ledgermq_spark.log.session import is_spared, session_of, thread_beside
 from ledgermq_spark.log.store import as_it_is, files_of, write_made, write_made_here
 from ledgermq_spark.rebuild.rebuild import fold_log
 from ledgermq_spark.rebuild.rebuilt import FoldStoppedError, Rebuilt, why_stopped
@@ -146,7 +145,7 @@ def _make(
 ) -> tuple[Stretch | None, dict[str, Any]]:
     """The stretch of some positions, shorter if the fold stops; None if it stops at once."""
     place = archive.unfinished(first)
-    with ThreadPoolExecutor(max_workers=1) as pool:
+    with thread_beside(work.spark) as pool:
         copying = pool.submit(_copy_records, work, place, first, last)
         rebuilt = fold_log(
             work.spark,
@@ -188,7 +187,7 @@ def _copy_records(work: Work, place: Path, first: int, last: int) -> None:
     wanted = replace(work.log, start=first, end=last + 1)
     if is_spared(work.spark, last + 1 - first):
         with suppress(HeadersTornError):
-            batches = read_here(work.bootstrap, [wanted], OPERATION_PARTS)
+            batches = read_here(work.bootstrap, [wanted], OPERATION_PARTS, work.spark)
             write_made_here(batches, iter, RECORD_COLUMNS, place / RECORDS, COMPRESSION)
             return
     raw = read_raw(session_of(work.spark), work.bootstrap, [wanted], headers=True)

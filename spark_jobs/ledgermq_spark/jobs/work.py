@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, Unpack
@@ -27,6 +26,7 @@ from ledgermq_spark.log.session import (
     is_submitted,
     partitions,
     session_of,
+    thread_beside,
 )
 from ledgermq_spark.log.skipped import Skipped
 from ledgermq_spark.log.store import ALL, ParquetRows, Store
@@ -163,7 +163,7 @@ EVERYTHING: Final = (*TOLD, "links")
 
 def read_log(work: Work, position: int) -> tuple[Rebuilt, ParquetRows]:
     """Folds and decodes at once: the fold of one queue manager keeps but one core busy."""
-    with ThreadPoolExecutor(max_workers=1) as pool:
+    with thread_beside(work.spark) as pool:
         folding = pool.submit(fold, work, position, tells=EVERYTHING)
         operations = work.operations(position)
         return folding.result(), operations
@@ -171,7 +171,7 @@ def read_log(work: Work, position: int) -> tuple[Rebuilt, ParquetRows]:
 
 def read_all(work: Work, position: int) -> tuple[Rebuilt, ParquetRows, ParquetRows]:
     """The log, and meanwhile what the lanes hold."""
-    with ThreadPoolExecutor(max_workers=1) as pool:
+    with thread_beside(work.spark) as pool:
         reading = pool.submit(read_log, work, position)
         recorded = work.outcomes(position)
         return *reading.result(), recorded

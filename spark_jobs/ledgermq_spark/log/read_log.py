@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -55,6 +56,7 @@ from ledgermq_spark.log.rows import (
 from ledgermq_spark.log.session import (
     ARROW_BATCH_BYTES_MAX,
     ARROW_BATCH_RECORDS_MAX,
+    LazySession,
     Spark,
     SparkUnavailableError,
     is_spared,
@@ -127,18 +129,25 @@ def write_read(
     by_one_task = in_order and len(ranges) == 1
     if is_spared(spark, sum(one.end - one.start for one in ranges), by_one_task=by_one_task):
         with suppress(HeadersTornError):
-            return write_made_here(read_here(bootstrap, ranges, parts), make, columns, directory)
+            batches = read_here(bootstrap, ranges, parts, spark)
+            return write_made_here(batches, make, columns, directory)
     headers = "headers" in parts
     raw = read_raw(session_of(spark), bootstrap, ranges, in_order=in_order, headers=headers)
     return write_made(raw.select(*parts), make, columns, directory)
 
 
 def read_here(
-    bootstrap: str, ranges: Iterable[PartitionRange], parts: Sequence[str]
+    bootstrap: str,
+    ranges: Iterable[PartitionRange],
+    parts: Sequence[str],
+    spark: Spark | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read some `RAW_COLUMNS` of records between pinned offsets as Spark does, in this process.
 
+    `spark` is in whose place it does, and says when it is given up.
+
     Raises:
+        CancelledError: It was given up.
         LogUnreachableError: Kafka does not answer.
         LogDamagedError: A record is damaged.
         PositionOutOfRangeError: Records were cut off meanwhile.
@@ -156,6 +165,8 @@ def read_here(
                 rows.append(tuple(told[name] for name in parts))
                 size_bytes += len(told["value"] or b"")
                 if len(rows) == ARROW_BATCH_RECORDS_MAX or size_bytes > ARROW_BATCH_BYTES_MAX:
+                    if isinstance(spark, LazySession) and spark.given_up.is_set():
+                        raise CancelledError
                     yield arrow_batch(chosen, rows)
                     rows, size_bytes = [], 0
             yield arrow_batch(chosen, rows)

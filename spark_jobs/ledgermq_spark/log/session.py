@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import TYPE_CHECKING, TypeAlias
 
 from ledgermq.errors import LedgerMQError
@@ -89,6 +91,8 @@ class LazySession:
         self._start = start
         self._settings: dict[str, str] = {}
         self._lock = Lock()
+        # Set once nobody wants what is read in its place.
+        self.given_up = Event()
         self.begun: SparkSession | None = None
 
     def begin(self) -> SparkSession:
@@ -124,6 +128,21 @@ def is_spared(spark: Spark, records: int, *, by_one_task: bool = False) -> bool:
     """
     is_little = by_one_task or records <= BRIEF_OPERATIONS_MAX
     return isinstance(spark, LazySession) and is_little
+
+
+@contextmanager
+def thread_beside(spark: Spark) -> Iterator[ThreadPoolExecutor]:
+    """A thread for what is done beside; at Ctrl-C it reads no further.
+
+    Spark ends its tasks then. Without that, Ctrl-C would wait until a whole log is folded.
+    """
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        try:
+            yield pool
+        except KeyboardInterrupt:
+            if isinstance(spark, LazySession):
+                spark.given_up.set()
+            raise
 
 
 def is_on_this_machine(spark: Spark) -> bool:

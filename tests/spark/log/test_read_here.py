@@ -1,5 +1,9 @@
 """Tests that this process reads the records of a log as Spark reads them, or has Spark do it."""
 
+from concurrent.futures import CancelledError, Future
+from functools import partial
+from threading import Event
+
 import pyarrow as pa
 import pytest
 
@@ -14,7 +18,7 @@ from ledgermq_spark.log.positions import (
     partition_ranges,
 )
 from ledgermq_spark.log.read_log import RAW_COLUMNS, read_here, read_raw, write_read
-from ledgermq_spark.log.session import LazySession
+from ledgermq_spark.log.session import LazySession, thread_beside
 from ledgermq_spark.log.store import ParquetRows
 from support.brokers import topic_surgery as surgery
 from support.brokers.foreign_batches import write_unnamed_header
@@ -123,3 +127,33 @@ def test_what_the_client_says_of_a_log_is_told_as_jobs_tell_it(place, monkeypatc
     monkeypatch.setattr(PartitionReader, "records", failing)
     with pytest.raises(told, match="log-0"):
         rows_here(place.bootstrap, [log])
+
+
+def test_ctrl_c_has_a_thread_read_no_further(place, monkeypatch):
+    """It would wait until all of a log is read and folded."""
+    monkeypatch.setattr(read_log, "ARROW_BATCH_RECORDS_MAX", 1)
+    (log,) = written(place, GIVEN[:3])
+    spark, reads = LazySession(pytest.fail), Event()
+    real = PartitionReader.records
+
+    def records(*given):
+        for number, record in enumerate(real(*given)):
+            if number == 1:
+                reads.set()
+                # Fails below after that time: all is read then.
+                spark.given_up.wait(10.0)
+            yield record
+
+    monkeypatch.setattr(PartitionReader, "records", records)
+    begun: list[Future[object]] = []
+
+    def interrupted():
+        with thread_beside(spark) as pool:
+            read = partial(read_here, place.bootstrap, [log], NAMES, spark)
+            begun.append(pool.submit(lambda: list(read())))
+            assert reads.wait(10.0)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert isinstance(begun[0].exception(), CancelledError)
