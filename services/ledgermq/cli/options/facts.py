@@ -59,8 +59,8 @@ def facts_at(
     """What tables are asked of, up to a moment; Spark, if it was needed, runs until the block ends.
 
     What is `first` is done before the log is read; if it gives facts, they are asked, and nothing
-    is read. That the log `is_read` in any case lets a log without its
-    beginning be refused before Spark runs.
+    is read. That the log `is_read` in any case lets one without its beginning be refused before
+    Spark runs.
 
     Raises what `spark_job` raises, and:
         ArchiveMissingError: There is nothing of the queue manager in the archive.
