@@ -20,12 +20,7 @@ from fastavro import parse_schema, schemaless_reader
 from ledgermq.protocol.limits import MESSAGE_ID_BYTES
 from ledgermq.protocol.plain_messages import PlainMessages
 from ledgermq.wire.framing.checkpoint_chunks import BLOCK, STORED
-from ledgermq.wire.framing.codec import (
-    avro_long,
-    decode_as,
-    decode_within,
-    encode_record,
-)
+from ledgermq.wire.framing.codec import avro_long, decode_as, decode_within, encode_record
 from ledgermq.wire.framing.confluent import SINGLE_OBJECT_BYTES
 
 Record = dict[str, Any]
@@ -41,12 +36,8 @@ LONGS: Final = parse_schema({"type": "array", "items": "long"})
 LONG: Final = rb"([\x80-\xff]{0,8}[\x00-\x7f])"
 
 
-class Segment(Protocol):
-    number: int
-
-
 class Plain(Protocol):
-    """A message of the fold."""
+    """A message of the fold; of its segment the number is written."""
 
     put_position: int
     put_index: int
