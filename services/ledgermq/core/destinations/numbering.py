@@ -218,7 +218,7 @@ def _moved(entry: Entry, message: Message, target: Queue, reason: str) -> Messag
     if times is not None and reason in ASKED_FOR and times.deliver_at > entry.state.time:
         deliver_at = times.deliver_at
     given_up = reason in (REDELIVERY_LIMIT, REJECTED)
-    header = NOTHING_SAID if given_up or message.header is None else message.header
+    header = NOTHING_SAID if given_up else message.header or NOTHING_SAID
     limit = redelivery_limit(header, target.settings)
     if expires_at >= 0 or deliver_at >= 0 or limit >= 0:
         moved.times = Times(expires_at, deliver_at, limit)

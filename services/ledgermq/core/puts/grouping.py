@@ -61,10 +61,15 @@ def group_record(message: GroupedMessage) -> GroupRecord:
     }
 
 
-def without_group(header: Header) -> HeldHeader | None:
-    """What a header says beside the group, if anything; the state keeps the group by itself."""
+def without_group(header: Header | None) -> HeldHeader | None:
+    """What a header says beside the group, which the state keeps by itself.
+
+    One that is there for its group alone is none.
+    """
+    if header is None:
+        return None
     held = held_header(header)
-    return None if held == NOTHING_SAID else held
+    return None if header.get("group") is not None and held == NOTHING_SAID else held
 
 
 def check_groups(

@@ -13,7 +13,6 @@ from ledgermq.core.puts.grouping import check_groups, join_open_groups, set_grou
 from ledgermq.core.puts.quotas import check_transaction_size
 from ledgermq.core.puts.sources import check_source, note_taken
 from ledgermq.core.state.group import Group
-from ledgermq.core.state.held_header import held_header
 from ledgermq.core.state.message_states import NEW, UNCOMMITTED
 from ledgermq.core.state.records import (
     GroupedMessage,
@@ -154,9 +153,6 @@ def _messages(
                 f"{size_bytes_max}; send it in segments",
             )
         group = None if header is None else header.get("group")
-        held = None
-        if header is not None:
-            held = held_header(header) if group is None else without_group(header)
         message = (Message if group is None else _KINDS[group["segment"]])(
             queue,
             position,
@@ -165,7 +161,7 @@ def _messages(
             priority,
             sent["persistent"],
             size_bytes,
-            held,
+            without_group(header),
         )
         if group is not None:
             assert isinstance(message, GroupedMessage), "made as one"

@@ -13,7 +13,7 @@ from typing import Any, Final
 from ledgermq.core.puts.grouping import group_record, set_group, without_group
 from ledgermq.core.snapshot.fields import Record
 from ledgermq.core.state.group import IN_UNIT_OF_WORK, Group
-from ledgermq.core.state.held_header import NOTHING_SAID, HeldHeader, held_header
+from ledgermq.core.state.held_header import NOTHING_SAID
 from ledgermq.core.state.records import (
     GroupedMessage,
     Message,
@@ -84,15 +84,11 @@ def is_plain(message: Message) -> bool:
 
 def message_from(queue: Queue, stored: Record, storage: Storage) -> Message:
     """The message of a record; it is in no group of its queue yet."""
-    said: Any = next(iter(stored["header"]), None)
-    header: HeldHeader | None = None
-    group: Any = None if said is None else said.get("group")
+    header: Any = next(iter(stored["header"]), None)
+    group: Any = None if header is None else header.get("group")
     kind = Message
     if group is not None:
         kind = SegmentMessage if group["segment"] else GroupedMessage
-        header = without_group(said)
-    elif said is not None:
-        header = held_header(said)
     message = kind(
         queue,
         stored["put_position"],
@@ -101,7 +97,7 @@ def message_from(queue: Queue, stored: Record, storage: Storage) -> Message:
         stored["priority"],
         stored["persistent"],
         stored["size_bytes"],
-        header,
+        without_group(header),
     )
     if isinstance(message, GroupedMessage):
         message.group = Group(group["group_id"])
