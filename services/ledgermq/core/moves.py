@@ -381,9 +381,6 @@ def restore_states(state: QueueManager, store: Queue) -> None:
     available: list[Message] = []
     for message in store.messages.values():
         times = message.times
-        if times is None and message.consumer is None:
-            available.append(message)
-            continue
         if times is not None:
             if message.consumer is None and times.deliver_at > state.time:
                 times.waits_until = times.deliver_at
